@@ -1,0 +1,4 @@
+//! How messages are told apart in a stream.
+
+pub mod lines;
+pub mod sse;
