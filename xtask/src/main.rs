@@ -1,3 +1,66 @@
-//! Placeholder.
+//! Every chore of the project: `cargo xtask help`.
+#![allow(clippy::print_stdout, reason = "a chore talks to the one who started it")]
+#![allow(unreachable_pub, reason = "a binary has no outside")]
 
-fn main() {}
+mod check;
+mod fuzz;
+mod interop;
+mod run;
+mod test;
+mod tidy;
+
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+const HELP: &str = "\
+cargo xtask CHORE
+
+  test [--fast]    check, then every test; --fast leaves out the interop tests
+  check            tidy, format, clippy and docs; stops at the first failure
+  tidy             only the project's own rules: edges, lengths, words, licences
+  interop          only the tests against other implementations (Node, Python)
+  fuzz [SECONDS]   each fuzz target for SECONDS (default 60); needs cargo-fuzz
+  docs             the API documentation, in target/doc
+
+With CI set in the environment nothing may be skipped.";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match chore(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn chore(words: &[&str]) -> anyhow::Result<()> {
+    let root = root()?;
+    match words {
+        ["test"] => test::test(root, test::Interop::Run),
+        ["test", "--fast"] => test::test(root, test::Interop::LeaveOut),
+        ["check"] => check::check(root),
+        ["tidy"] => tidy::tidy(root),
+        ["interop"] => test::interop(root),
+        ["fuzz"] => fuzz::fuzz(root, fuzz::SECONDS_DEFAULT),
+        ["fuzz", seconds] => {
+            fuzz::fuzz(root, seconds.parse().context("fuzz takes a number of seconds")?)
+        }
+        ["docs"] => check::docs(root),
+        [] | ["help" | "-h" | "--help"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => bail!("no chore `{}`\n\n{HELP}", words.join(" ")),
+    }
+}
+
+/// The folder of the workspace.
+fn root() -> anyhow::Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace's folder")
+}
