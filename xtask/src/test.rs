@@ -48,9 +48,9 @@ fn set_up(root: &Path) -> anyhow::Result<Vec<String>> {
 
 fn count(command: &mut Command, mut tally: Tally) -> anyhow::Result<()> {
     println!("       {}", line(command));
-    let succeeded = step("tests", || watch(command, &mut tally))?;
-    if !succeeded && tally.failed == 0 {
-        bail!("`{}` failed before or outside the tests", line(command));
+    let outcome = step("tests", || watch(command, &mut tally));
+    if tally.failed == 0 {
+        outcome?; // not for a test's sake: something did not compile, or a test program died
     }
     tally.print();
     tally.verdict(in_ci())
@@ -58,16 +58,19 @@ fn count(command: &mut Command, mut tally: Tally) -> anyhow::Result<()> {
 
 /// Runs a test command, shows what it prints, and counts the results in it. Stderr, where cargo
 /// says what it builds and runs, goes straight through.
-fn watch(command: &mut Command, tally: &mut Tally) -> anyhow::Result<bool> {
+fn watch(command: &mut Command, tally: &mut Tally) -> anyhow::Result<()> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
     let stdout = child.stdout.take().context("stdout is piped")?;
-    for line in BufReader::new(stdout).split(b'\n') {
-        let line = line.context("cannot read what the tests print")?;
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        tally.add(&line);
+    for text in BufReader::new(stdout).split(b'\n') {
+        let text = text.context("cannot read what the tests print")?;
+        let text = String::from_utf8_lossy(&text);
+        println!("{text}");
+        tally.add(&text);
     }
-    Ok(child.wait().context("cannot wait for cargo")?.success())
+    match child.wait().context("cannot wait for cargo")? {
+        status if status.success() => Ok(()),
+        status => bail!("`{}` failed: {status}", line(command)),
+    }
 }
 
 /// The results of many test programs.

@@ -88,7 +88,8 @@ impl Child {
         self.wait_as(Rung::Itself).await
     }
 
-    /// How the child ended, or `None` while it runs. Kills what it left in its group.
+    /// How the child ended, or `None` while it runs. Kills what it left in its group. Its last words
+    /// may still be on their way; [`Child::wait`] waits for them too.
     pub fn try_wait(&mut self) -> Option<Exit> {
         self.settle(Rung::Itself)
     }
@@ -101,9 +102,8 @@ impl Child {
     /// Cancelling leaves the ladder at the rung reached; call again to start over, or drop the
     /// child.
     pub async fn stop(&mut self, grace: Duration) -> Exit {
-        if let Some(exit) = self.try_wait() {
-            self.finish_stderr().await;
-            return exit;
+        if self.try_wait().is_some() {
+            return self.wait().await;
         }
         self.stdin = None;
         if let Ok(exit) = timeout(grace, self.wait_as(Rung::StdinClosed)).await {
@@ -118,10 +118,9 @@ impl Child {
 
     /// Kills the group with SIGKILL at once and reaps the child.
     pub async fn kill(&mut self) -> Exit {
-        if let Some(exit) = self.try_wait() {
-            return exit;
+        if self.try_wait().is_none() {
+            self.group.signal(Signal::Kill);
         }
-        self.group.signal(Signal::Kill);
         let bound = Duration::from_millis(KILL_MS_MAX);
         let unknown = Exit { code: None, signal: None, rung: Rung::Killed };
         timeout(bound, self.wait_as(Rung::Killed)).await.unwrap_or(unknown)

@@ -50,8 +50,8 @@ impl fmt::Display for Exit {
         match self.rung {
             Rung::Itself => Ok(()),
             Rung::StdinClosed => f.write_str(" after its stdin was closed"),
-            Rung::Terminated => f.write_str(" after SIGTERM"),
-            Rung::Killed => f.write_str(" after ignoring SIGTERM"),
+            Rung::Terminated => f.write_str(" after our SIGTERM"),
+            Rung::Killed => f.write_str(" after our SIGKILL"),
         }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
         report.stderr = Some(Vec::new());
         assert_eq!(
             report.to_string(),
-            "`server --x` was ended by signal 9 (SIGKILL) after ignoring SIGTERM; it wrote nothing to stderr"
+            "`server --x` was ended by signal 9 (SIGKILL) after our SIGKILL; it wrote nothing to stderr"
         );
         report.exit = None;
         report.stderr = None;

@@ -11,7 +11,7 @@ use rustix::process::{self, Pid, Signal, WaitOptions};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::time::timeout;
 
-const GRACE: Duration = Duration::from_millis(200);
+const GRACE: Duration = Duration::from_millis(500);
 const BOUND: Duration = Duration::from_secs(20);
 
 fn sh(script: &str) -> Command {
@@ -238,4 +238,24 @@ async fn one_that_left_the_group_cannot_hold_us_up() {
     assert!(within(child.wait()).await.is_success());
     assert!(start.elapsed() < Duration::from_secs(4), "waited for the pipe's other holder");
     let _ = process::kill_process(pid(escaped), Signal::KILL);
+}
+
+#[tokio::test]
+async fn a_child_can_be_handed_to_another_task() {
+    let stop = async {
+        let mut child = Command::new("cat").spawn().unwrap();
+        child.stop(BOUND).await
+    };
+    assert!(within(tokio::spawn(stop)).await.unwrap().is_success());
+}
+
+#[tokio::test]
+async fn a_cancelled_wait_loses_nothing() {
+    let mut child = sh("read -r _; echo bye >&2; exit 7").spawn().unwrap();
+    for _ in 0..3 {
+        assert!(timeout(Duration::from_millis(5), child.wait()).await.is_err());
+    }
+    drop(child.take_stdin());
+    assert_eq!(within(child.wait()).await.code, Some(7));
+    assert_eq!(child.report(1).stderr.unwrap(), ["bye"]);
 }
