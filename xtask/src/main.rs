@@ -4,6 +4,7 @@
 
 mod check;
 mod fuzz;
+mod icount;
 mod interop;
 mod run;
 mod test;
@@ -23,6 +24,9 @@ cargo xtask CHORE
   tidy             only the project's own rules: edges, lengths, words, licences
   interop          only the tests against other implementations (Node, Python)
   fuzz [SECONDS]   each fuzz target for SECONDS (default 60); needs cargo-fuzz
+  icount [--update]
+                   instructions per operation in bench/icount against the committed baseline;
+                   needs valgrind; --update writes the baseline
   docs             the API documentation, in target/doc
 
 With CI set in the environment nothing may be skipped.";
@@ -51,6 +55,8 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         ["fuzz", seconds] => {
             fuzz::fuzz(root, seconds.parse().context("fuzz takes a number of seconds")?)
         }
+        ["icount"] => icount::icount(root, icount::Against::Baseline),
+        ["icount", "--update"] => icount::icount(root, icount::Against::Nothing),
         ["docs"] => check::docs(root),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
