@@ -13,7 +13,7 @@ import assert from 'node:assert/strict';
 const CHECK_MS_MAX = 20_000; // one check; the slowest takes well under a second
 const EVENT_MS_MAX = 5_000; // one awaited notification
 const SILENCE_MS = 150; // long enough for a wrongly sent notification to arrive
-export const ROOTS = [{ uri: 'file:///work/one', name: 'one' }, { uri: 'file:///work/two', name: 'two' }];
+export const ROOTS = [{ uri: 'file:///projects/one', name: 'one' }, { uri: 'file:///projects/two', name: 'two' }];
 
 const PNG = 'iVBORw0KGgo'; // the PNG signature in base64
 const WAV = 'UklGR'; // "RIFF" in base64

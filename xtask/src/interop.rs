@@ -1,8 +1,135 @@
 //! What the tests against other implementations need.
+//!
+//! Each peer is a folder of `tests/interop` with a manifest that pins its packages; they are
+//! installed by name into `.interop/`. A stamp there keeps the manifest that was installed and the
+//! tool that did it, so that the next set-up has nothing to do until one of them changes.
 
-use std::path::Path;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+use crate::run::{cargo, output, run};
+
+const NPM_FOLDERS: [&str; 2] = ["ts1", "ts2"];
 
 /// Installs the peers' packages by name into `.interop/` and returns what could not be, and why.
-pub fn setup(_root: &Path, _required: bool) -> anyhow::Result<Vec<String>> {
-    Ok(Vec::new())
+/// With `required` that is an error instead.
+pub fn setup(root: &Path, required: bool) -> anyhow::Result<Vec<String>> {
+    let (sources, installed) = (root.join("tests/interop"), root.join(".interop"));
+    let peer = |name: &str| Peer {
+        sources: sources.join(name),
+        installed: installed.join(name),
+        stamp: installed.join(format!("{name}.stamp")),
+    };
+    let mut outcomes = Vec::new();
+    for name in NPM_FOLDERS {
+        outcomes.push((name, peer(name).npm()));
+    }
+    outcomes.push(("python", peer("python").venv()));
+    outcomes.push(("rmcp", build_rmcp(root, &installed)));
+
+    let mut skipped = Vec::new();
+    for (name, outcome) in outcomes {
+        match outcome {
+            Ok(()) => {}
+            Err(error) if required => return Err(error.context(format!("interop peer {name}"))),
+            Err(error) => skipped.push(format!("interop peer {name}: {error:#}")),
+        }
+    }
+    Ok(skipped)
+}
+
+/// Where one peer comes from and goes to.
+struct Peer {
+    sources: PathBuf,
+    installed: PathBuf,
+    stamp: PathBuf,
+}
+
+impl Peer {
+    /// Node finds packages beside or above a program's own file, hence the link to them.
+    fn npm(&self) -> anyhow::Result<()> {
+        let node = version("node", "npm packages")?;
+        let manifest = self.sources.join("package.json");
+        self.unless_stamped(&node, &manifest, || {
+            fs::create_dir_all(&self.installed)?;
+            fs::copy(&manifest, self.installed.join("package.json"))?;
+            let args = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--silent"];
+            run(quiet("npm").args(args).current_dir(&self.installed))
+        })?;
+        link(&self.installed.join("node_modules"), &self.sources.join("node_modules"))
+    }
+
+    fn venv(&self) -> anyhow::Result<()> {
+        let python = version("python3", "Python packages")?;
+        let manifest = self.sources.join("requirements.txt");
+        self.unless_stamped(&python, &manifest, || {
+            run(quiet("python3").args(["-m", "venv", "--clear"]).arg(&self.installed))?;
+            let args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
+            run(quiet(self.installed.join("bin/python")).args(args).arg(&manifest))
+        })
+    }
+
+    /// Installs unless the stamp says that just this is there.
+    fn unless_stamped(
+        &self,
+        tool: &str,
+        manifest: &Path,
+        install: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let pinned = fs::read_to_string(manifest)
+            .with_context(|| format!("cannot read {}", manifest.display()))?;
+        let stamp = format!("{tool}\n{pinned}");
+        if fs::read_to_string(&self.stamp).is_ok_and(|found| found == stamp) {
+            return Ok(());
+        }
+        // A set-up that was cut short must not look like one that was done.
+        match fs::remove_file(&self.stamp) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => install()?,
+        }
+        fs::write(&self.stamp, stamp)
+            .with_context(|| format!("cannot write {}", self.stamp.display()))
+    }
+}
+
+/// Cargo itself knows what is up to date. In release: these programs are also raced.
+fn build_rmcp(root: &Path, installed: &Path) -> anyhow::Result<()> {
+    let args = ["build", "--quiet", "--release", "--locked"];
+    let mut command = cargo(&root.join("tests/interop/rmcp"), &args);
+    command.env("CARGO_TARGET_DIR", installed.join("rmcp-target"));
+    run(&mut command)
+}
+
+/// What a tool says its version is; an error tells what is missing without it.
+fn version(tool: &str, what: &str) -> anyhow::Result<String> {
+    let said = output(Command::new(tool).arg("--version"))
+        .with_context(|| format!("install {tool} to get the {what}"))?;
+    Ok(String::from_utf8_lossy(&said).trim().to_owned())
+}
+
+fn quiet(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Makes `link` lead to `target`, whatever it led to before.
+fn link(target: &Path, link: &Path) -> anyhow::Result<()> {
+    if fs::read_link(link).is_ok_and(|found| found == target) {
+        return Ok(());
+    }
+    if link.is_symlink() {
+        fs::remove_file(link)?;
+    } else if link.exists() {
+        bail!("{} is not a link: remove it", link.display());
+    }
+    #[cfg(unix)]
+    let made = std::os::unix::fs::symlink(target, link);
+    #[cfg(windows)]
+    let made = std::os::windows::fs::symlink_dir(target, link);
+    made.with_context(|| format!("cannot link {}", link.display()))
 }

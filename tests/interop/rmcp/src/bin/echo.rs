@@ -1,8 +1,6 @@
 //! An echo server on rmcp over stdio.
 
-use rmcp::{
-    ServiceExt, handler::server::wrapper::Parameters, tool, tool_router, transport::stdio,
-};
+use rmcp::{ServiceExt, handler::server::wrapper::Parameters, tool, tool_router, transport::stdio};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

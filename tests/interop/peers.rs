@@ -1,0 +1,80 @@
+//! Where the peers are installed, and what happens when one is missing.
+
+use std::{
+    env,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// A folder of `tests/interop`, and what is installed for it.
+#[derive(Clone, Copy)]
+pub(crate) enum Peer {
+    Ts1,
+    Ts2,
+    Python,
+    Rmcp,
+}
+
+impl Peer {
+    /// The command that runs one of this peer's programs: `echo` or `drive`.
+    pub(crate) fn program(self, name: &str) -> Vec<String> {
+        let source =
+            |folder: &str, file: String| path(root().join("tests/interop").join(folder).join(file));
+        match self {
+            Self::Ts1 => vec!["node".into(), source("ts1", format!("{name}.mjs"))],
+            Self::Ts2 => vec!["node".into(), source("ts2", format!("{name}.mjs"))],
+            Self::Python => vec![path(python()), source("python", format!("{name}.py"))],
+            Self::Rmcp => vec![path(installed("rmcp-target/release").join(name))],
+        }
+    }
+
+    /// Whether to go on. A peer that is not installed is no failure on a machine without Node or
+    /// Python, but CI has both.
+    pub(crate) fn is_there(self) -> bool {
+        let sign = match self {
+            Self::Ts1 => installed("ts1.stamp"),
+            Self::Ts2 => installed("ts2.stamp"),
+            Self::Python => installed("python.stamp"),
+            Self::Rmcp => installed("rmcp-target/release/drive"),
+        };
+        let why = if env::var("MCPLANE_INTEROP").is_ok_and(|value| value == "off") {
+            "MCPLANE_INTEROP is off".to_owned()
+        } else if !sign.exists() {
+            format!("no {}; `cargo xtask interop` installs it", sign.display())
+        } else {
+            return true;
+        };
+        let in_ci = env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false");
+        assert!(!in_ci, "in CI nothing may be skipped: {why}");
+        // Past the test harness, which hides what a passing test prints.
+        let _ = writeln!(io::stderr(), "skipped: {why}");
+        false
+    }
+}
+
+/// The entry point of a server that npm installed.
+pub(crate) fn npm_server(name: &str) -> Vec<String> {
+    let script = format!("ts1/node_modules/@modelcontextprotocol/{name}/dist/index.js");
+    vec!["node".into(), path(installed(&script))]
+}
+
+/// A server that pip installed, as a module.
+pub(crate) fn python_server(module: &str) -> Vec<String> {
+    vec![path(python()), "-m".into(), module.into()]
+}
+
+fn python() -> PathBuf {
+    installed("python/bin/python")
+}
+
+fn installed(name: &str) -> PathBuf {
+    root().join(".interop").join(name)
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn path(path: PathBuf) -> String {
+    path.into_os_string().into_string().unwrap()
+}
