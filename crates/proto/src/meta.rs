@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::error::ErrorObject;
 use crate::id::Id;
-use crate::types::json::{Text, append, is_object, member, members, one_line};
+use crate::types::json::{Text, append, is_object, member, members};
 use crate::types::wire::write_body;
 use crate::types::{ClientCapabilities, Implementation, LogLevel, Params, Wire};
 use crate::version::{Era, Revision};
@@ -173,7 +173,6 @@ pub fn write_params<P: Params>(
     out: &mut Vec<u8>,
 ) {
     const META: &[u8] = b"\"_meta\":";
-    let start = out.len();
     out.push(b'{');
     let own = params.meta();
     let mark = out.len();
@@ -190,7 +189,6 @@ pub fn write_params<P: Params>(
         out.truncate(mark);
     }
     write_body(&*params.at(revision), out);
-    one_line(out, start);
 }
 
 /// Whether a `_meta` object claims to be an envelope of 2026-07-28, half-built or not. Such a

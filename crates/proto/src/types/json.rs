@@ -170,19 +170,6 @@ pub(crate) fn append(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     }
 }
 
-/// Replaces line ends by spaces in what was written since `start`. Raw JSON of a peer may hold line
-/// ends between its tokens (never inside a string); a line of stdio must not.
-pub(crate) fn one_line(out: &mut [u8], start: usize) {
-    let mut rest = out.get_mut(start..).unwrap_or_default();
-    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
-        let Some((byte, tail)) = rest.get_mut(at..).and_then(<[u8]>::split_first_mut) else {
-            return;
-        };
-        *byte = b' ';
-        rest = tail;
-    }
-}
-
 /// `deserialize_with` for a member whose `null` is a value: absent is `None`, `null` is `Some`.
 pub(crate) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -313,13 +300,6 @@ mod tests {
         assert!(members("{} {}", |_, _| ()).is_err());
         assert_eq!(member(r#"{"a":1,"b":[2],"a":3}"#, "a").unwrap().get(), "3");
         assert!(member(r#"{"a":1}"#, "b").is_none());
-    }
-
-    #[test]
-    fn line_ends_become_spaces_after_the_start_only() {
-        let mut out = b"a\n{\r\n\"b\":\n1}\n".to_vec();
-        one_line(&mut out, 2);
-        assert_eq!(out, b"a\n{  \"b\": 1} ");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::json::{append, member, members, one_line};
+use super::json::{append, member, members};
 use super::list::Cache;
 use crate::error::ErrorObject;
 use crate::meta;
@@ -76,7 +76,6 @@ pub trait WireResult: Wire {
     /// Appends the result object. 2026-07-28 gets `resultType`, the server's info and the cache
     /// hints; earlier revisions never do. Nothing is allocated when nothing is down-levelled.
     fn write(&self, context: &ResultContext<'_>, out: &mut Vec<u8>) {
-        let start = out.len();
         out.push(b'{');
         if context.revision.era() == Era::Modern {
             out.extend_from_slice(b"\"resultType\":\"");
@@ -90,7 +89,6 @@ pub trait WireResult: Wire {
             write_legacy_meta(self.meta(), out);
         }
         write_body(&*self.at(context.revision), out);
-        one_line(out, start);
     }
 }
 
