@@ -263,7 +263,7 @@ impl<'a> Scan<'a> {
                 Some(inner) if self.peek() == Some(b'{') => self.object(inner, depth + 1)?,
                 Some(inner) => {
                     self.value(depth)?;
-                    self.fault.get_or_insert(inner.not_an_object());
+                    self.fault.get_or_insert_with(|| inner.not_an_object());
                 }
                 None => {
                     self.value(depth)?;

@@ -68,9 +68,21 @@ fn each_fault_has_its_name_its_code_and_its_id() {
         (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, Code::INVALID_REQUEST, None),
         (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, Code::INVALID_REQUEST, one.clone()),
         (r#"{"jsonrpc":"2.0","id":1}"#, Code::INVALID_REQUEST, one.clone()),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#, Code::INVALID_REQUEST, one.clone()),
-        (r#"{"jsonrpc":"2.0","params":[1],"method":"x","id":1}"#, Code::INVALID_PARAMS, one.clone()),
-        (r#"{"jsonrpc":"2.0","params":{"_meta":1},"method":"x","id":1}"#, Code::INVALID_PARAMS, one),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#,
+            Code::INVALID_REQUEST,
+            one.clone(),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","params":[1],"method":"x","id":1}"#,
+            Code::INVALID_PARAMS,
+            one.clone(),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","params":{"_meta":1},"method":"x","id":1}"#,
+            Code::INVALID_PARAMS,
+            one,
+        ),
     ] {
         assert_eq!(code_and_id(text), (code, id), "{text}");
     }
@@ -196,7 +208,7 @@ proptest! {
             envelope.to_string()
         };
         let message = scan(&text).unwrap();
-        prop_assert_eq!(message.id().unwrap(), id.clone());
+        prop_assert_eq!(message.id().unwrap(), id);
         let spliced = message.splice(&[(Part::Id, &id_json(&new))]);
         let again = Message::scan(spliced).unwrap();
         prop_assert_eq!(again.id().unwrap(), new);

@@ -1,0 +1,187 @@
+//! Requests that wait for an answer, and their deadlines.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::id::Id;
+use crate::limits::{IN_FLIGHT_MAX, REQUEST_TIMEOUT_MAX};
+use crate::method::Method;
+
+/// Our own requests in flight, keyed by the ids that we gave them. The type of an answer is chosen
+/// by the request's method, never by the answer's shape, so each entry remembers its method.
+#[derive(Debug)]
+pub struct Pending<T> {
+    entries: HashMap<i64, Entry<T>>,
+    last_id: i64,
+    /// No entry is due before this; a removal leaves it as it is, so it may be early, never late.
+    earliest: Option<Instant>,
+}
+
+/// One request in flight.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Entry<T> {
+    /// What was asked.
+    pub method: Method,
+    /// The caller's own note.
+    pub tag: T,
+    timeout: Option<Duration>,
+    latest: Instant,
+    deadline: Option<Instant>,
+}
+
+impl<T> Default for Pending<T> {
+    fn default() -> Self {
+        Self { entries: HashMap::new(), last_id: 0, earliest: None }
+    }
+}
+
+impl<T> Pending<T> {
+    /// Notes a request and gives it an id that no other request of this connection ever had.
+    /// `timeout` `None` means that only its end or a cancellation ends it (`subscriptions/listen`).
+    ///
+    /// # Errors
+    /// The tag comes back if [`IN_FLIGHT_MAX`] requests are in flight.
+    pub fn open(
+        &mut self,
+        now: Instant,
+        method: Method,
+        timeout: Option<Duration>,
+        tag: T,
+    ) -> Result<i64, T> {
+        if self.entries.len() >= IN_FLIGHT_MAX {
+            return Err(tag);
+        }
+        self.last_id += 1;
+        let deadline = timeout.map(|timeout| now + timeout);
+        let latest = now + REQUEST_TIMEOUT_MAX.max(timeout.unwrap_or_default());
+        self.note(deadline);
+        self.entries.insert(self.last_id, Entry { method, tag, timeout, latest, deadline });
+        Ok(self.last_id)
+    }
+
+    /// Ends a request: its answer has come, or nobody waits for it any more.
+    pub fn close(&mut self, id: &Id) -> Option<Entry<T>> {
+        match id {
+            Id::Integer(id) => self.entries.remove(id),
+            Id::String(_) => None,
+        }
+    }
+
+    /// A request in flight.
+    pub fn entry(&mut self, id: &Id) -> Option<&mut Entry<T>> {
+        match id {
+            Id::Integer(id) => self.entries.get_mut(id),
+            Id::String(_) => None,
+        }
+    }
+
+    /// A sign of life: the deadline starts again, up to [`REQUEST_TIMEOUT_MAX`] from the start of
+    /// the request (basic §Timeouts: progress may reset the clock, a maximum must hold).
+    pub fn extend(&mut self, now: Instant, id: &Id) -> Option<&mut Entry<T>> {
+        let entry = self.entry(id)?;
+        entry.deadline = entry.timeout.map(|timeout| (now + timeout).min(entry.latest));
+        Some(entry)
+    }
+
+    /// From now on only an end or a cancellation ends the request.
+    pub fn hold(&mut self, id: &Id) {
+        if let Some(entry) = self.entry(id) {
+            entry.timeout = None;
+            entry.deadline = None;
+        }
+    }
+
+    /// Takes out every request whose deadline has come.
+    pub fn expire(&mut self, now: Instant) -> Vec<(i64, Entry<T>)> {
+        if self.earliest.is_none_or(|earliest| now < earliest) {
+            return Vec::new();
+        }
+        let due = |entry: &mut Entry<T>| entry.deadline.is_some_and(|deadline| deadline <= now);
+        let mut expired: Vec<_> = self.entries.extract_if(|_, entry| due(entry)).collect();
+        expired.sort_unstable_by_key(|(id, _)| *id);
+        self.earliest = self.entries.values().filter_map(|entry| entry.deadline).min();
+        expired
+    }
+
+    /// When to call [`Pending::expire`] next; it may be earlier than the first deadline.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.earliest
+    }
+
+    /// Takes out everything: the connection is gone.
+    pub fn drain(&mut self) -> Vec<(i64, Entry<T>)> {
+        let mut all: Vec<_> = self.entries.drain().collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        all
+    }
+
+    /// How many requests are in flight.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn note(&mut self, deadline: Option<Instant>) {
+        if let Some(deadline) = deadline {
+            self.earliest = Some(self.earliest.map_or(deadline, |earliest| earliest.min(deadline)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn progress_extends_up_to_the_cap() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        let id = Id::from(pending.open(start, Method::ToolsCall, Some(60 * SECOND), ()).unwrap());
+        let mut now = start;
+        while now < start + REQUEST_TIMEOUT_MAX - 30 * SECOND {
+            now += 30 * SECOND;
+            assert!(pending.expire(now).is_empty());
+            assert!(pending.extend(now, &id).is_some());
+        }
+        assert_eq!(pending.expire(start + REQUEST_TIMEOUT_MAX).len(), 1);
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn expire_takes_only_what_is_due() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        let first = pending.open(start, Method::Ping, Some(SECOND), 'a').unwrap();
+        pending.open(start, Method::Ping, Some(3 * SECOND), 'b').unwrap();
+        let listen = pending.open(start, Method::Listen, None, 'c').unwrap();
+        assert_eq!(pending.deadline(), Some(start + SECOND));
+        let due: Vec<_> = pending.expire(start + 2 * SECOND).into_iter().map(|e| e.0).collect();
+        assert_eq!(due, [first]);
+        assert_eq!(pending.deadline(), Some(start + 3 * SECOND));
+        assert_eq!(pending.expire(start + 9 * SECOND).len(), 1);
+        assert_eq!(pending.drain().first().map(|(id, e)| (*id, e.tag)), Some((listen, 'c')));
+    }
+
+    #[test]
+    fn ids_keep_their_type_and_the_number_is_bounded() {
+        let now = Instant::now();
+        let mut pending = Pending::default();
+        let id = pending.open(now, Method::Ping, None, ()).unwrap();
+        assert!(pending.close(&Id::from(id.to_string())).is_none());
+        assert!(pending.close(&Id::from(id)).is_some());
+        for _ in 0..IN_FLIGHT_MAX {
+            pending.open(now, Method::Ping, None, ()).unwrap();
+        }
+        assert!(pending.open(now, Method::Ping, None, ()).is_err());
+    }
+}
