@@ -115,3 +115,13 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
+
+#[test]
+#[cfg(unix)]
+fn a_program_is_killed_with_its_children_at_the_limit() {
+    let started = Instant::now();
+    let words = ["sh", "-c", "sleep 60 & echo up; sleep 60"].map(str::to_owned);
+    let ended = run(&words, Duration::from_millis(200));
+    assert!(ended.status.is_none() && ended.stdout == "up\n", "{ended}");
+    assert!(started.elapsed() < Duration::from_secs(30)); // a child left behind keeps the pipes open
+}

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process,
+    thread,
     time::Duration,
 };
 
@@ -203,11 +203,9 @@ fn inspect(server: &Server, options: &[&str]) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended}"))
 }
 
-/// A fresh folder in the build's own place for temporary files.
+/// A folder of this test's own, in the build's place for temporary files.
 fn folder() -> PathBuf {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("interop-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = thread::current().name().unwrap_or("interop").replace("::", "-");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).unwrap();
     folder
