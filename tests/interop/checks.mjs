@@ -34,7 +34,8 @@ export function parse(argv, eras) {
 
 /** Runs the checks one after another; the exit code is 1 when any failed. */
 export async function run(peer, only) {
-  for (const [name, check] of Object.entries({ ...checks, ...(peer.era === 'legacy' ? legacyChecks : modernChecks), ...closing })) {
+  const ofEra = peer.era === 'legacy' ? legacyChecks : modernChecks;
+  for (const [name, check] of Object.entries({ ...checks, ...ofEra, ...closing })) {
     if (only && !only.has(name)) continue;
     try {
       await within(CHECK_MS_MAX, name, check(peer));
@@ -47,7 +48,7 @@ export async function run(peer, only) {
   process.exit();
 }
 
-/** Asserts values in what is asked, and answers with the schema's own kind of value for each property. */
+/** The schema's own kind of value for each property. */
 export function fill(schema) {
   const value = (property) =>
     property.enum?.[0] ?? property.oneOf?.[0].const ??
@@ -113,7 +114,10 @@ const checks = {
   },
 
   async wrong_arguments({ call }) {
-    for (const [tool, args, named] of [['echo', {}, 'message'], ['echo', { message: 5 }, 'message'], ['add', { a: 1 }, 'b'], ['add', { a: 'x', b: 1 }, 'a']]) {
+    const wrong = [
+      ['echo', {}, 'message'], ['echo', { message: 5 }, 'message'], ['add', { a: 1 }, 'b'], ['add', { a: 'x', b: 1 }, 'a'],
+    ];
+    for (const [tool, args, named] of wrong) {
       const result = await call(tool, args);
       assert.equal(result.isError, true, `${tool} ${JSON.stringify(args)} was accepted`);
       assert.match(result.content[0].text, new RegExp(`\\b${named}\\b`));
@@ -221,7 +225,10 @@ const checks = {
   },
 
   async tools_changed({ call, client, seen, watch }) {
-    const names = async () => (await every((cursor) => client.listTools(cursor, { cacheMode: 'refresh' }), 'tools')).map((t) => t.name).sort();
+    const names = async () => {
+      const tools = await every((cursor) => client.listTools(cursor, { cacheMode: 'refresh' }), 'tools');
+      return tools.map((tool) => tool.name).sort();
+    };
     const before = await names();
     await watch({ toolsListChanged: true }, async () => {
       const from = seen.length;
@@ -290,18 +297,25 @@ const checks = {
 
   async elicitation_defaults({ call, answer }) {
     let properties;
-    answer.elicit = ({ requestedSchema }) => ((properties = requestedSchema.properties), { action: 'accept', content: fill(requestedSchema) });
+    answer.elicit = ({ requestedSchema }) => {
+      properties = requestedSchema.properties;
+      return { action: 'accept', content: fill(requestedSchema) };
+    };
     await call('test_elicitation_sep1034_defaults', {});
     const told = Object.fromEntries(Object.entries(properties).map(([name, p]) => [name, [p.type, p.default]]));
     assert.deepEqual(told, {
-      name: ['string', 'John Doe'], age: ['integer', 30], score: ['number', 95.5], status: ['string', 'active'], verified: ['boolean', true],
+      name: ['string', 'John Doe'], age: ['integer', 30], score: ['number', 95.5], status: ['string', 'active'],
+      verified: ['boolean', true],
     });
     assert.deepEqual(properties.status.enum, ['active', 'inactive', 'pending']);
   },
 
   async elicitation_enums({ call, answer }) {
     let properties;
-    answer.elicit = ({ requestedSchema }) => ((properties = requestedSchema.properties), { action: 'accept', content: fill(requestedSchema) });
+    answer.elicit = ({ requestedSchema }) => {
+      properties = requestedSchema.properties;
+      return { action: 'accept', content: fill(requestedSchema) };
+    };
     await call('test_elicitation_sep1330_enums', {});
     assert.deepEqual(properties.untitledSingle.enum, ['option1', 'option2', 'option3']);
     assert.deepEqual(properties.titledSingle.oneOf.map((choice) => choice.const), ['value1', 'value2', 'value3']);

@@ -6,6 +6,9 @@
 //! - `peers`: where the peers are installed, and what happens when one is missing
 //! - `child`: one program run to its end within a time limit
 //!
+//! A driver runs by hand as well, against any server:
+//! `node tests/interop/ts2/drive.mjs --era modern --only echo,big -- target/debug/mcplane fixture`
+//!
 //! `cargo xtask interop` installs the peers first. `MCPLANE_INTEROP=off` leaves all of this out, and
 //! `MCPLANE_BIN` names another binary to test than the one that is built here.
 

@@ -265,7 +265,8 @@ async def tools_changed(peer):
 
 async def prompts(peer):
     prompts = {prompt.name: prompt for prompt in await every(peer.client.list_prompts, "prompts")}
-    includes(prompts, "test_simple_prompt test_prompt_with_arguments test_prompt_with_embedded_resource test_prompt_with_image".split())
+    names = "test_simple_prompt test_prompt_with_arguments test_prompt_with_embedded_resource test_prompt_with_image"
+    includes(prompts, names.split())
     for prompt in prompts.values():
         assert prompt.description, f"{prompt.name} has no description"
     equal([argument.name for argument in prompts["test_prompt_with_arguments"].arguments], ["arg1", "arg2"])
@@ -320,7 +321,7 @@ async def elicitation_defaults(peer):
     equal(told, {
         "name": ("string", "John Doe"), "age": ("integer", 30), "score": ("number", 95.5),
         "status": ("string", "active"), "verified": ("boolean", True),
-    })  # fmt: skip
+    })
     equal(properties["status"]["enum"], ["active", "inactive", "pending"])
 
 
@@ -392,7 +393,7 @@ CHECKS = [
     progress, cancel, concurrent_calls, resources_list, resources_read, unknown_resource, resource_updated, tools_changed,
     prompts, unknown_prompt, completion, elicitation_accepted, elicitation_declined, elicitation_defaults, elicitation_enums,
     sampling, roots, logging,
-]  # fmt: skip
+]
 LEGACY_CHECKS = [ping]
 MODERN_CHECKS = [input_required, input_required_many]
 
@@ -472,7 +473,9 @@ async def main():
     parser.add_argument("--only", type=lambda names: names.split(","))
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
-    wanted = lambda name: not options.only or name in options.only  # noqa: E731
+
+    def wanted(name):
+        return not options.only or name in options.only
 
     peer = Peer(options.command, "2026-07-28" if options.era == "modern" else options.era)
     passed = True

@@ -19,7 +19,8 @@ client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer.elicit(para
 client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => answer.sample(params));
 client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: ROOTS }));
 for (const schema of [
-  LoggingMessageNotificationSchema, ProgressNotificationSchema, ResourceUpdatedNotificationSchema, ToolListChangedNotificationSchema,
+  LoggingMessageNotificationSchema, ProgressNotificationSchema, ResourceUpdatedNotificationSchema,
+  ToolListChangedNotificationSchema,
 ]) client.setNotificationHandler(schema, (notification) => void seen.push(notification));
 await client.connect(new StdioClientTransport({ command, args }));
 
