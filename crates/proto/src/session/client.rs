@@ -29,6 +29,9 @@ pub struct ClientConfig {
     pub capabilities: ClientCapabilities,
     /// What it is willing to speak.
     pub choice: EraChoice,
+    /// How long it waits for each answer of the handshake; for the probe never longer than
+    /// [`PROBE_TIMEOUT`](crate::limits::PROBE_TIMEOUT).
+    pub timeout: Duration,
 }
 
 /// One request to send.
@@ -98,6 +101,7 @@ pub enum Answer {
 pub struct ClientSession<T> {
     info: Implementation,
     envelope: Envelope,
+    timeout: Duration,
     handshake: Handshake,
     peer: Option<Peer>,
     pending: Pending<Tag<T>>,
@@ -120,6 +124,7 @@ impl<T> ClientSession<T> {
         let mut session = Self {
             info: config.info,
             envelope,
+            timeout: config.timeout,
             handshake,
             peer: None,
             pending: Pending::default(),
@@ -204,6 +209,14 @@ impl<T> ClientSession<T> {
                 write::notification(out, Method::Cancelled.as_str(), Some(params.as_bytes()));
                 Some(tag)
             }
+            Tag::Handshake(_) => None,
+        }
+    }
+
+    /// Drops a request that the server has ended on its own. Nothing is sent.
+    pub fn forget(&mut self, id: i64) -> Option<T> {
+        match self.pending.close(&Id::from(id))?.tag {
+            Tag::Call(tag) => Some(tag),
             Tag::Handshake(_) => None,
         }
     }
@@ -377,7 +390,7 @@ impl<T> ClientSession<T> {
                 return ClientEvent::Ready;
             }
         };
-        let timeout = Handshake::timeout(method);
+        let timeout = Handshake::timeout(method).min(self.timeout);
         let Ok(id) = self.pending.open(now, method, Some(timeout), Tag::Handshake(timeout)) else {
             return ClientEvent::Failed(HandshakeError::Closed { method });
         };
