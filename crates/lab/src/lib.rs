@@ -1,1 +1,50 @@
-//! Placeholder.
+//! Measures MCP servers: load, recording, statistics, reports.
+//!
+//! The lab shares the wire format with what it measures and nothing else: an instrument built from
+//! the thing it measures cannot be trusted.
+//!
+//! ```text
+//! plan ─► target (open, list tools) ─► choose ─► validate ─► warm up ─► slices of target and floor ─► report
+//! ```
+//!
+//! # Layout, in reading order
+//!
+//! * `plan`        what to do
+//! * `target`      what is measured, the way to it, and the lab's own small client
+//! * `choose`      which tool, which arguments
+//! * `load`        phases, sessions, calls in flight, what a right answer is
+//! * `record`      latencies, errors by kind, calls in flight
+//! * `observe`     CPU, memory, descriptors and threads of the processes
+//! * `floor`       the null responder that everything is compared with
+//! * `measure`     slices of target and floor in turn
+//! * `run`         one measurement from start to end
+//! * `report`      the result for people and for machines
+//! * `environment` the machine that it was measured on
+//! * `control`     progress out, the wish to stop in
+//! * `pin`         one core for generator and server
+
+mod choose;
+mod control;
+mod environment;
+mod error;
+mod floor;
+mod load;
+mod measure;
+mod observe;
+mod pin;
+mod plan;
+mod record;
+pub mod report;
+mod run;
+mod target;
+
+pub use control::{Control, Stage};
+pub use environment::Environment;
+pub use error::Error;
+pub use floor::{Floor, serve_stdio};
+pub use observe::Resources;
+pub use plan::{CONCURRENCY_MAX, DURATION_MAX, Plan, PlanError, SESSIONS_MAX, Speak, Until};
+pub use record::{Errors, Latencies, Latency, samples_min};
+pub use report::Report;
+pub use run::run;
+pub use target::{MEMORY_BYTES, Memory, Peer, Start, Stream, Target, Tool};

@@ -1,0 +1,72 @@
+//! Why nothing was measured.
+
+use thiserror::Error as ThisError;
+
+use crate::plan::PlanError;
+
+/// Why a run gave no result.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// The plan asks for something impossible.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The server cannot be started, reached or understood.
+    #[error("{target}: {what}")]
+    Unreachable {
+        /// The command line or the address.
+        target: String,
+        /// What went wrong, with the server's last stderr lines where there are any.
+        what: String,
+    },
+    /// The server works, but the tool cannot be measured: its call was rejected, or none fits.
+    #[error("{what}\n{hint}")]
+    Refused {
+        /// What the server said.
+        what: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// Stopped by the user before there was anything to report.
+    #[error("stopped before the measurement began")]
+    Interrupted,
+    /// This machine refused something that the run needs.
+    #[error("{what}: {source}")]
+    Machine {
+        /// What was asked for.
+        what: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Whether the server could not be reached or spoken to.
+    #[must_use]
+    pub const fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+
+    /// Whether the plan is at fault.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Plan(_))
+    }
+
+    pub(crate) fn refused(what: impl Into<String>) -> Self {
+        let hint = "choose a call that works: --tool NAME --args '{…}'".to_owned();
+        Self::Refused { what: what.into(), hint }
+    }
+}
+
+/// The start of something a peer sent, on one line, for a message to the user.
+pub(crate) fn shorten(text: &[u8]) -> String {
+    const SHOWN_CHARS_MAX: usize = 300;
+    let text = String::from_utf8_lossy(text);
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).map(plain).collect();
+    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}

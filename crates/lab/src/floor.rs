@@ -1,0 +1,197 @@
+//! The floor: a null responder that answers every call with the same bytes, the id copied in.
+//!
+//! It parses nothing, checks nothing and allocates nothing per call: what it takes is what the
+//! transport and the generator take, and nothing that speaks the protocol over the same transport
+//! can take less. It is fed the target's own first answer, so that both sides move the same bytes.
+
+use std::io::{self, BufRead, Read, Write};
+
+use bytes::Bytes;
+use mcplane_process::Command;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+use crate::error::Error;
+use crate::target::{Connection, MEMORY_BYTES, Stream, Target};
+
+/// Bytes that one read may take, as in the generator.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Longest answer that is accepted as a template, in bytes.
+const TEMPLATE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What a target is compared with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Floor {
+    /// Nothing.
+    Off,
+    /// A process that runs [`serve_stdio`]: for stdio targets.
+    Process(Command),
+    /// A task on the generator's own thread: for in-memory targets.
+    Memory,
+}
+
+impl Floor {
+    /// Starts one floor that answers with these bytes around the id. `None` if there is to be none.
+    pub(crate) fn connect(
+        &self,
+        before: &Bytes,
+        after: &Bytes,
+    ) -> Result<Option<Connection>, Error> {
+        match self {
+            Self::Off => Ok(None),
+            Self::Process(command) => {
+                let mut connection = Target::Stdio(command.clone()).connect()?;
+                let out = &mut connection.wire.output;
+                out.extend_from_slice(format!("{} {}\n", before.len(), after.len()).as_bytes());
+                out.extend_from_slice(before);
+                out.extend_from_slice(after);
+                Ok(Some(connection))
+            }
+            Self::Memory => {
+                let responder = Responder::new(before.to_vec(), after.to_vec());
+                let target = Target::memory("floor", move || {
+                    let (near, far) = duplex(MEMORY_BYTES);
+                    tokio::spawn(serve_memory(far, responder.clone()));
+                    Ok(Stream::from_duplex(near))
+                });
+                target.connect().map(Some)
+            }
+        }
+    }
+}
+
+/// The floor as a process: reads its template and then calls from stdin, answers on stdout, ends
+/// when stdin does. Every read is answered with one write.
+///
+/// # Errors
+/// When stdin does not start with a template, or a pipe breaks.
+pub fn serve_stdio() -> io::Result<()> {
+    serve(&mut io::stdin().lock(), &mut io::stdout().lock())
+}
+
+fn serve(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
+    let mut responder = Responder::read(input)?;
+    let (mut chunk, mut out) = (vec![0; READ_BYTES], Vec::new());
+    loop {
+        let len = input.read(&mut chunk)?;
+        if len == 0 {
+            return Ok(());
+        }
+        responder.answer(chunk.get(..len).unwrap_or_default(), &mut out);
+        output.write_all(&out)?;
+        output.flush()?;
+        out.clear();
+    }
+}
+
+async fn serve_memory(mut stream: DuplexStream, mut responder: Responder) {
+    let (mut chunk, mut out) = (vec![0; READ_BYTES], Vec::new());
+    while let Ok(len @ 1..) = stream.read(&mut chunk).await {
+        responder.answer(chunk.get(..len).unwrap_or_default(), &mut out);
+        if stream.write_all(&out).await.is_err() {
+            return;
+        }
+        out.clear();
+    }
+}
+
+/// Finds ids in calls and puts them into the template.
+#[derive(Clone)]
+struct Responder {
+    before: Vec<u8>,
+    after: Vec<u8>,
+    /// The beginning of a call whose end has not come yet.
+    partial: Vec<u8>,
+}
+
+impl Responder {
+    fn new(before: Vec<u8>, mut after: Vec<u8>) -> Self {
+        after.push(b'\n');
+        Self { before, after, partial: Vec::new() }
+    }
+
+    fn read(input: &mut impl BufRead) -> io::Result<Self> {
+        let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no template on stdin");
+        let mut lengths = Vec::new();
+        input.by_ref().take(64).read_until(b'\n', &mut lengths)?;
+        let lengths = String::from_utf8(lengths).map_err(|_| wrong())?;
+        let mut lengths = lengths.split_whitespace().map(str::parse::<usize>);
+        let mut part = || {
+            let len = lengths.next().and_then(Result::ok).filter(|len| *len <= TEMPLATE_BYTES_MAX);
+            let mut part = vec![0; len.ok_or_else(wrong)?];
+            input.read_exact(&mut part).map(|()| part)
+        };
+        Ok(Self::new(part()?, part()?))
+    }
+
+    /// Appends the answers to the calls that end in `input`.
+    fn answer(&mut self, input: &[u8], out: &mut Vec<u8>) {
+        let mut rest = input;
+        while let Some(line) = next_line(&mut rest) {
+            if self.partial.is_empty() {
+                self.answer_one(line, out);
+            } else {
+                let mut whole = std::mem::take(&mut self.partial);
+                whole.extend_from_slice(line);
+                self.answer_one(&whole, out);
+            }
+        }
+        self.partial.extend_from_slice(rest);
+    }
+
+    fn answer_one(&self, line: &[u8], out: &mut Vec<u8>) {
+        const KEY: &[u8] = b"\"id\":";
+        let Some(at) = line.windows(KEY.len()).position(|window| window == KEY) else { return };
+        let rest = line.get(at + KEY.len()..).unwrap_or_default();
+        let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        out.extend_from_slice(&self.before);
+        out.extend_from_slice(rest.get(..end).unwrap_or_default());
+        out.extend_from_slice(&self.after);
+    }
+}
+
+/// Takes the next complete line off `rest`, newline included.
+fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let all = *rest;
+    // The standard library's fast search for one byte is behind this function alone.
+    let len = rest.skip_until(b'\n').unwrap_or(0);
+    let line = all.get(..len).filter(|line| line.ends_with(b"\n"));
+    if line.is_none() {
+        *rest = all;
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALLS: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\"}\n\
+        {\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":7}}\n\
+        {\"jsonrpc\":\"2.0\",\"id\":12345,\"params\":{\"arguments\":{\"id\":1}}}\n";
+    const ANSWERS: &[u8] = b"{\"id\":7,\"result\":{}}\n{\"id\":12345,\"result\":{}}\n";
+
+    #[test]
+    fn every_split_gives_the_same_answers() {
+        for at in 0..CALLS.len() {
+            let mut responder = Responder::new(b"{\"id\":".to_vec(), b",\"result\":{}}".to_vec());
+            let mut out = Vec::new();
+            responder.answer(&CALLS[..at], &mut out);
+            responder.answer(&CALLS[at..], &mut out);
+            assert_eq!(out, ANSWERS, "split at {at}");
+        }
+    }
+
+    #[test]
+    fn the_template_comes_first() {
+        let mut input = b"6 13\n{\"id\":,\"result\":{}}".to_vec();
+        input.extend_from_slice(CALLS);
+        let mut out = Vec::new();
+        serve(&mut input.as_slice(), &mut out).unwrap();
+        assert_eq!(out, ANSWERS);
+        for bad in ["", "hello\n", "6\n{\"id\":", "99999999999 1\n", "5 5\nabc"] {
+            assert!(serve(&mut bad.as_bytes(), &mut Vec::new()).is_err(), "{bad:?}");
+        }
+    }
+}

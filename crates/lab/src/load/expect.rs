@@ -1,0 +1,173 @@
+//! What a right answer looks like, and what is wrong with one that is not.
+
+use bytes::Bytes;
+use mcplane_proto::message::{Kind, Part};
+use mcplane_proto::{Id, Message};
+use serde_json::Value;
+
+use crate::error::shorten;
+use crate::record::Fault;
+use crate::target::Failure;
+
+/// How closely results are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Each must equal the first.
+    Equal,
+    /// None is compared; errors still count.
+    Off,
+}
+
+/// The first answer, and how later ones are held against it.
+#[derive(Clone, Debug)]
+pub(crate) struct Expect {
+    /// The answer's bytes before and after its id: an answer with these is right as it stands.
+    before: Bytes,
+    after: Bytes,
+    result: Bytes,
+    check: Check,
+}
+
+/// What a line means.
+pub(crate) enum Incoming {
+    /// A right answer.
+    Right(i64),
+    /// A wrong answer.
+    Wrong(i64, Fault, String),
+    /// A request or a notification of the server.
+    Other(Box<Message>),
+    /// A line that answers nothing of ours.
+    Stray(String),
+}
+
+impl Expect {
+    /// Learns from an answer that was looked at and found right. `None` if it is no result.
+    pub(crate) fn learn(answer: &Message, check: Check) -> Option<Self> {
+        let id = answer.share(Part::Id)?;
+        let bytes = answer.bytes();
+        let start = (id.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
+        let before = bytes.slice(..start);
+        let after = bytes.slice(start + id.len()..);
+        Some(Self { before, after, result: answer.share(Part::Result)?, check })
+    }
+
+    /// The same answer under another check.
+    pub(crate) fn with(self, check: Check) -> Self {
+        Self { check, ..self }
+    }
+
+    /// The bytes of the answer before and after its id.
+    pub(crate) const fn halves(&self) -> (&Bytes, &Bytes) {
+        (&self.before, &self.after)
+    }
+
+    /// The result that was first seen.
+    pub(crate) const fn result(&self) -> &Bytes {
+        &self.result
+    }
+
+    /// What a line means.
+    pub(crate) fn judge(&self, line: Bytes) -> Incoming {
+        if let Some(id) = self.same(&line) {
+            return Incoming::Right(id);
+        }
+        let Ok(message) = Message::scan(line.clone()) else {
+            return Incoming::Stray(format!("a line that is no message: {}", shorten(&line)));
+        };
+        if matches!(message.kind(), Kind::Request | Kind::Notification) {
+            return Incoming::Other(Box::new(message));
+        }
+        match message.id() {
+            Some(Id::Integer(id)) => match fault(&message, Some(self)) {
+                None => Incoming::Right(id),
+                Some((fault, what)) => Incoming::Wrong(id, fault, what),
+            },
+            _ => Incoming::Stray(format!("an answer with an id of nobody: {}", shorten(&line))),
+        }
+    }
+
+    /// The id of an answer whose other bytes are those of the first one.
+    fn same(&self, line: &[u8]) -> Option<i64> {
+        let id = line.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
+        // 18 digits always fit; a longer id takes the long way.
+        if id.is_empty() || id.len() > 18 || !id.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        Some(id.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+    }
+
+    /// Whether a result says the same as the first one; the order of members does not matter.
+    fn is_equal(&self, result: &[u8]) -> bool {
+        let parse = |json: &[u8]| serde_json::from_slice::<Value>(json).ok();
+        result == self.result
+            || matches!((parse(result), parse(&self.result)), (Some(a), Some(b)) if a == b)
+    }
+}
+
+/// What is wrong with an answer, if anything.
+pub(crate) fn fault(answer: &Message, expect: Option<&Expect>) -> Option<(Fault, String)> {
+    let Some(result) = answer.part(Part::Result) else {
+        return Some((Fault::JsonRpc, Failure::of(answer).to_string()));
+    };
+    if answer.is_true(Part::IsError) {
+        return Some((Fault::IsError, format!("a result with isError: {}", shorten(result))));
+    }
+    if answer.text(Part::ResultType).is_some_and(|kind| kind != "complete") {
+        let what = format!("not a result but a request for input: {}", shorten(result));
+        return Some((Fault::WrongContent, what));
+    }
+    let expect = expect.filter(|expect| expect.check == Check::Equal)?;
+    (!expect.is_equal(result)).then(|| {
+        let (first, this) = (shorten(&expect.result), shorten(result));
+        (Fault::WrongContent, format!("the first result was {first} and this one is {this}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expect(check: Check) -> Expect {
+        let first = br#"{"result":{"a":1,"b":2},"jsonrpc":"2.0","id":7}"#;
+        Expect::learn(&Message::scan(&first[..]).unwrap(), check).unwrap()
+    }
+
+    fn verdict(check: Check, line: &str) -> String {
+        match expect(check).judge(Bytes::copy_from_slice(line.as_bytes())) {
+            Incoming::Right(id) => format!("right {id}"),
+            Incoming::Wrong(id, fault, _) => format!("{fault:?} {id}"),
+            Incoming::Other(_) => "other".to_owned(),
+            Incoming::Stray(_) => "stray".to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_line_gets_its_verdict() {
+        for (line, want) in [
+            (r#"{"result":{"a":1,"b":2},"jsonrpc":"2.0","id":8}"#, "right 8"),
+            (r#"{"jsonrpc":"2.0","id":12,"result":{"b":2, "a":1}}"#, "right 12"),
+            (r#"{"result":{"a":1,"b":3},"jsonrpc":"2.0","id":8}"#, "WrongContent 8"),
+            (r#"{"jsonrpc":"2.0","id":8,"result":{"isError":true}}"#, "IsError 8"),
+            (r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"m"}}"#, "JsonRpc 8"),
+            (
+                r#"{"jsonrpc":"2.0","id":8,"result":{"resultType":"input_required"}}"#,
+                "WrongContent 8",
+            ),
+            (r#"{"result":{"a":1,"b":2},"jsonrpc":"2.0","id":"8"}"#, "stray"),
+            (r#"{"result":{"a":1,"b":2},"jsonrpc":"2.0","id":}"#, "stray"),
+            (r#"{"jsonrpc":"2.0","method":"notifications/message"}"#, "other"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "other"),
+            ("hello", "stray"),
+        ] {
+            assert_eq!(verdict(Check::Equal, line), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn without_the_check_only_errors_count() {
+        let other = r#"{"result":{"a":9},"jsonrpc":"2.0","id":8}"#;
+        assert_eq!(verdict(Check::Off, other), "right 8");
+        let error = r#"{"jsonrpc":"2.0","id":8,"result":{"isError":true}}"#;
+        assert_eq!(verdict(Check::Off, error), "IsError 8");
+    }
+}

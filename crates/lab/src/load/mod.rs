@@ -1,0 +1,142 @@
+//! Making calls: phases, and the sessions that carry them.
+//!
+//! * [`Phase`] — when to begin no more calls (this file).
+//! * [`Fleet`] — sessions that run a phase at once (this file).
+//! * `session` — the closed loop of one connection.
+//! * `slots` — which calls are in flight.
+//! * `expect` — what a right answer is.
+
+mod expect;
+mod session;
+mod slots;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+pub(crate) use expect::{Check, Expect, fault};
+pub(crate) use session::{Outcome, Session};
+
+use crate::control::Control;
+use crate::plan::Until;
+use crate::record::Total;
+
+/// One stretch of load: when it began and when it is over.
+pub(crate) struct Phase {
+    pub(crate) start: Instant,
+    pub(crate) timeout: Duration,
+    until: Until,
+    begun: AtomicU64,
+    halted: AtomicBool,
+    control: Arc<Control>,
+    show: Show,
+}
+
+/// What the watcher sees of a phase.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Show {
+    /// Nothing.
+    Nothing,
+    /// Its progress, as part `index` of `of`; the calls only if they are the target's.
+    Part { index: u64, of: u64, calls: bool },
+}
+
+impl Phase {
+    /// A phase that begins now.
+    pub(crate) fn new(until: Until, timeout: Duration, show: Show, control: Arc<Control>) -> Self {
+        Self {
+            start: Instant::now(),
+            timeout,
+            until,
+            begun: AtomicU64::new(0),
+            halted: AtomicBool::new(false),
+            control,
+            show,
+        }
+    }
+
+    /// How many of `wanted` calls may begin `now`; 0 means that no more will.
+    fn claim(&self, wanted: u64, now: Instant) -> u64 {
+        if self.is_over(now) {
+            return 0;
+        }
+        let begun = self.begun.load(Ordering::Relaxed);
+        let granted = match self.until {
+            Until::Calls(calls) => wanted.min(calls.saturating_sub(begun)),
+            Until::Elapsed(_) => wanted,
+        };
+        // All sessions share one thread, so that nothing comes between the load and this.
+        self.begun.store(begun + granted, Ordering::Relaxed);
+        granted
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let by_time = |time| now.saturating_duration_since(self.start) >= time;
+        self.is_broken_off() || matches!(self.until, Until::Elapsed(time) if by_time(time))
+    }
+
+    /// Whether it ends before its time: the user's wish, or another session that broke.
+    fn is_broken_off(&self) -> bool {
+        self.control.is_stopped() || self.halted.load(Ordering::Relaxed)
+    }
+
+    fn halt(&self) {
+        self.halted.store(true, Ordering::Relaxed);
+    }
+
+    fn count(&self, ok: u64, failed: u64) {
+        if matches!(self.show, Show::Part { calls: true, .. }) {
+            self.control.add(ok, failed);
+        }
+    }
+
+    fn show(&self, now: Instant) {
+        let Show::Part { index, of, .. } = self.show else { return };
+        let done = match self.until {
+            Until::Calls(calls) => self.begun.load(Ordering::Relaxed) * 1000 / calls.max(1),
+            Until::Elapsed(time) => {
+                let elapsed = now.saturating_duration_since(self.start).as_micros() * 1000;
+                u64::try_from(elapsed / time.as_micros().max(1)).unwrap_or(1000)
+            }
+        };
+        self.control.set_permille((index * 1000 + done.min(1000)) / of.max(1));
+    }
+}
+
+/// The sessions of one target.
+pub(crate) struct Fleet {
+    pub(crate) sessions: Vec<Session>,
+}
+
+impl Fleet {
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.sessions.iter().filter_map(|session| session.connection.pid()).collect()
+    }
+
+    /// Runs one phase on every session, all on this thread. Gives what they saw, and why the phase
+    /// broke off, if it did.
+    pub(crate) async fn run(&mut self, phase: Phase) -> (Total, Option<String>) {
+        let phase = Arc::new(phase);
+        let mut running = JoinSet::new();
+        for session in self.sessions.drain(..) {
+            running.spawn(session.run(Arc::clone(&phase)));
+        }
+        let (mut total, mut why, mut end) = (Total::default(), None, phase.start);
+        while let Some(joined) = running.join_next().await {
+            // A session's future has no panic of its own; one in the caller's stream loses that session.
+            let Ok(Outcome { session, tally, broken }) = joined else {
+                why = Some("the connection panicked".to_owned());
+                phase.halt();
+                continue;
+            };
+            end = end.max(tally.in_flight.last_change());
+            total.add(tally);
+            why = why.or(broken);
+            self.sessions.push(session);
+        }
+        total.wall = end.saturating_duration_since(phase.start);
+        (total, why)
+    }
+}

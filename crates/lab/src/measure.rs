@@ -1,0 +1,180 @@
+//! The measurement proper: slices of target and floor in turn (A B B A …), so that both meet the
+//! same weather and their ratio comes from one run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::control::Control;
+use crate::load::{Fleet, Phase, Show};
+use crate::observe::{Observer, Resources, Spent, usage};
+use crate::pin::Affinity;
+use crate::plan::{Plan, Until};
+use crate::record::Total;
+use crate::report::{Results, Slice};
+use crate::run::ns;
+
+/// What was measured.
+pub(crate) struct Measured {
+    pub(crate) target: Side,
+    pub(crate) floor: Option<Side>,
+    pub(crate) slices: usize,
+    /// Why the target's part ended early, if it did by itself.
+    pub(crate) broken: Option<String>,
+}
+
+/// One side of the comparison.
+#[derive(Default)]
+pub(crate) struct Side {
+    pub(crate) total: Total,
+    spent: Option<Spent>,
+    slices: Vec<Slice>,
+    resources: Resources,
+}
+
+impl Measured {
+    /// Runs the slices.
+    pub(crate) async fn take(
+        plan: &Plan,
+        target: &mut Fleet,
+        mut floor: Option<&mut Fleet>,
+        control: &Arc<Control>,
+        affinity: Option<Affinity>,
+    ) -> Self {
+        let shares = shares(plan);
+        let pids = [Some(target.pids()), floor.as_ref().map(|floor| floor.pids())];
+        let observer = Observer::start(pids.into_iter().flatten().collect(), affinity);
+        let sides = if floor.is_some() { 2 } else { 1 };
+        let of = shares.len() as u64 * sides;
+        let mut measured =
+            Self { target: Side::default(), floor: None, slices: shares.len(), broken: None };
+        let mut floor_side = Side::default();
+        let mut index = 0;
+        'slices: for (round, share) in shares.iter().enumerate() {
+            for is_target in [round % 2 == 0, round % 2 == 1] {
+                let show = Show::Part { index, of, calls: is_target };
+                let phase = || Phase::new(*share, plan.timeout, show, Arc::clone(control));
+                let why = match (is_target, floor.as_deref_mut()) {
+                    (true, _) => measured.target.take(target, phase).await,
+                    (false, Some(floor)) => floor_side.take(floor, phase).await,
+                    (false, None) => continue,
+                };
+                index += 1;
+                if control.is_stopped() {
+                    break 'slices;
+                }
+                if why.is_some() {
+                    measured.broken = why.filter(|_| is_target);
+                    break 'slices;
+                }
+            }
+        }
+        let mut seen = observer.finish().into_iter();
+        measured.target.resources = seen.next().unwrap_or_default();
+        floor_side.resources = seen.next().unwrap_or_default();
+        measured.floor = (floor_side.total.sent > 0).then_some(floor_side);
+        measured
+    }
+}
+
+impl Side {
+    /// Runs one slice; gives the reason if it broke.
+    async fn take(&mut self, fleet: &mut Fleet, phase: impl FnOnce() -> Phase) -> Option<String> {
+        let pids = fleet.pids();
+        let look = || usage(&pids).filter(|_| !pids.is_empty());
+        let before = look();
+        let (total, why) = fleet.run(phase()).await;
+        let spent = before.zip(look()).map(|(before, after)| Spent::between(&before, &after));
+        let latency = total.latencies.summary();
+        self.slices.push(Slice {
+            calls_ok: total.ok(),
+            wall_ns: ns(total.wall),
+            throughput_per_s: total.throughput_per_s(),
+            p50_ns: latency.p50_ns,
+            p99_ns: latency.p99_ns,
+            cpu_ns_per_call: spent.and_then(|spent| per_call(spent.cpu_ns, total.sent)),
+        });
+        if let Some(spent) = spent {
+            self.spent.get_or_insert_default().add(&spent);
+        }
+        self.total.append(&total);
+        why
+    }
+
+    pub(crate) fn results(&self) -> Results {
+        let total = &self.total;
+        let each = |part: fn(&Spent) -> u64| {
+            self.spent.as_ref().and_then(|spent| per_call(part(spent), total.sent))
+        };
+        Results {
+            calls_sent: total.sent,
+            calls_ok: total.ok(),
+            calls_unfinished: total.unfinished,
+            errors: total.errors,
+            first_failure: total.first_failure.clone(),
+            wall_ns: ns(total.wall),
+            throughput_per_s: total.throughput_per_s(),
+            in_flight_mean: total.in_flight_mean(),
+            in_flight_max: total.in_flight_max,
+            latency: total.latencies.summary(),
+            latency_histogram: total.latencies.encode(),
+            resources: Resources {
+                cpu_ns_per_call: each(|spent| spent.cpu_ns),
+                cpu_user_ns_per_call: each(|spent| spent.user_ns),
+                cpu_system_ns_per_call: each(|spent| spent.system_ns),
+                ctx_switches_per_call: each(|spent| spent.switches),
+                ..self.resources.clone()
+            },
+            slices: self.slices.clone(),
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a report needs three digits")]
+fn per_call(amount: u64, calls: u64) -> Option<f64> {
+    (calls > 0).then(|| amount as f64 / calls as f64)
+}
+
+/// What each slice has to do. A small number of calls is not cut so far that filling and draining
+/// the slots would be most of a slice.
+fn shares(plan: &Plan) -> Vec<Until> {
+    match plan.until {
+        Until::Elapsed(time) => {
+            let count = u32::try_from(plan.slices).unwrap_or(1).max(1);
+            vec![Until::Elapsed((time / count).max(Duration::from_millis(1))); plan.slices]
+        }
+        Until::Calls(calls) => {
+            let at_once = (plan.concurrency * plan.sessions) as u64;
+            let count = (calls / (10 * at_once)).clamp(1, plan.slices as u64);
+            let more = calls % count;
+            (0..count).map(|i| Until::Calls(calls / count + u64::from(i < more))).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(concurrency: usize, calls: u64) -> Vec<u64> {
+        let plan = Plan { concurrency, until: Until::Calls(calls), ..Plan::default() };
+        let only = |until: Until| match until {
+            Until::Calls(calls) => calls,
+            Until::Elapsed(_) => 0,
+        };
+        shares(&plan).into_iter().map(only).collect()
+    }
+
+    #[test]
+    fn calls_are_shared_out_to_the_last() {
+        assert_eq!(calls(1, 4002), [1001, 1001, 1000, 1000]);
+        assert_eq!(calls(1, 20), [10, 10]);
+        assert_eq!(calls(32, 300), [300]);
+        assert_eq!(calls(1, 1), [1]);
+    }
+
+    #[test]
+    fn time_is_shared_out() {
+        let plan = Plan { until: Until::Elapsed(Duration::from_secs(2)), ..Plan::default() };
+        assert_eq!(shares(&plan), [Until::Elapsed(Duration::from_millis(500)); 4]);
+    }
+}

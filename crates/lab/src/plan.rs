@@ -1,0 +1,197 @@
+//! What to do: the tool, the load, when to stop, what to check.
+
+use std::time::Duration;
+
+use mcplane_proto::{Era, Revision};
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+/// Most calls in flight per session. More would measure our own queue, not the server.
+pub const CONCURRENCY_MAX: usize = 4096;
+
+/// Most sessions, each a connection or a process of its own.
+pub const SESSIONS_MAX: usize = 256;
+
+/// Longest measurement or timeout: the range of the histogram.
+pub const DURATION_MAX: Duration = Duration::from_secs(3600);
+
+/// One measurement.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "plain data that the caller fills in")]
+pub struct Plan {
+    /// The tool to call; `None` lets the lab choose one that is cheap and changes nothing.
+    pub tool: Option<String>,
+    /// Its arguments, a JSON object; `None` builds them from the tool's input schema.
+    pub args: Option<Box<RawValue>>,
+    /// Calls in flight per session, 1 or more.
+    pub concurrency: usize,
+    /// When to stop.
+    pub until: Until,
+    /// Real calls made and thrown away before the measurement.
+    pub warmup: Until,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// How long the server may take for each step of starting up.
+    pub start_timeout: Duration,
+    /// Connections (processes, for stdio) that carry the load at once.
+    pub sessions: usize,
+    /// Whether each result is compared with the first one.
+    pub check: bool,
+    /// Which handshake to use.
+    pub speak: Speak,
+    /// Put the generator and the server on this core.
+    pub pin: Option<usize>,
+    /// Pause between the validation calls that decide whether a tool's result is stable. Longer than a
+    /// second, so that a clock that shows seconds is seen to move.
+    pub settle: Duration,
+    /// Slices that the measurement is cut into, so that target and floor alternate: 1 or more.
+    pub slices: usize,
+}
+
+/// When a phase ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
+pub enum Until {
+    /// After this many calls.
+    Calls(u64),
+    /// After this long.
+    Elapsed(Duration),
+}
+
+/// Which handshake to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
+pub enum Speak {
+    /// Probe with `server/discover`, fall back to `initialize`.
+    #[default]
+    Auto,
+    /// This era only.
+    Era(Era),
+    /// This revision only.
+    Revision(Revision),
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            tool: None,
+            args: None,
+            concurrency: 1,
+            until: Until::Elapsed(Duration::from_secs(5)),
+            warmup: Until::Elapsed(Duration::from_secs(1)),
+            timeout: Duration::from_secs(10),
+            start_timeout: Duration::from_secs(20),
+            sessions: 1,
+            check: true,
+            speak: Speak::Auto,
+            pin: None,
+            settle: Duration::from_millis(1_100),
+            slices: 4,
+        }
+    }
+}
+
+impl Plan {
+    /// Checks every bound.
+    ///
+    /// # Errors
+    /// [`PlanError`] names the flag, what it was given, and what it takes.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        in_range("--concurrency", self.concurrency, CONCURRENCY_MAX)?;
+        in_range("--sessions", self.sessions, SESSIONS_MAX)?;
+        in_range("--slices", self.slices, 1000)?;
+        match self.until {
+            Until::Calls(0) => return Err(PlanError::new("--requests", "0", "1 or more")),
+            Until::Elapsed(time) => a_duration("--duration", time)?,
+            Until::Calls(_) => {}
+        }
+        if let Until::Elapsed(time) = self.warmup
+            && time > DURATION_MAX
+        {
+            return Err(PlanError::new("--warmup", format!("{time:?}"), "at most 1h"));
+        }
+        a_duration("--timeout", self.timeout)?;
+        a_duration("--start-timeout", self.start_timeout)?;
+        let object = |args: &RawValue| args.get().trim_start().starts_with('{');
+        match &self.args {
+            Some(args) if !object(args) => {
+                Err(PlanError::new("--args", args.get(), "a JSON object, such as '{\"a\":1}'"))
+            }
+            Some(_) if self.tool.is_none() => {
+                Err(PlanError::new("--args", "arguments without a tool", "--tool NAME beside it"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn in_range(flag: &'static str, value: usize, max: usize) -> Result<(), PlanError> {
+    match value {
+        value if (1..=max).contains(&value) => Ok(()),
+        value => Err(PlanError::new(flag, value.to_string(), format!("1 to {max}"))),
+    }
+}
+
+fn a_duration(flag: &'static str, time: Duration) -> Result<(), PlanError> {
+    if time < Duration::from_millis(1) || time > DURATION_MAX {
+        return Err(PlanError::new(flag, format!("{time:?}"), "1ms to 1h"));
+    }
+    Ok(())
+}
+
+/// A plan that cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{flag}: got {got}; it takes {takes}")]
+#[non_exhaustive]
+pub struct PlanError {
+    /// The flag at fault.
+    pub flag: &'static str,
+    /// What it was given.
+    pub got: String,
+    /// What it takes.
+    pub takes: String,
+}
+
+impl PlanError {
+    fn new(flag: &'static str, got: impl Into<String>, takes: impl Into<String>) -> Self {
+        Self { flag, got: got.into(), takes: takes.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Option<Box<RawValue>> {
+        Some(RawValue::from_string(json.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn the_default_is_valid() {
+        assert_eq!(Plan::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn every_error_names_its_flag() {
+        let plan = Plan::default;
+        let tool = Some("echo".to_owned());
+        let zero = Duration::ZERO;
+        let two_hours = Duration::from_secs(7200);
+        for (flag, wrong) in [
+            ("--concurrency", Plan { concurrency: 0, ..plan() }),
+            ("--concurrency", Plan { concurrency: CONCURRENCY_MAX + 1, ..plan() }),
+            ("--sessions", Plan { sessions: 0, ..plan() }),
+            ("--slices", Plan { slices: 0, ..plan() }),
+            ("--requests", Plan { until: Until::Calls(0), ..plan() }),
+            ("--duration", Plan { until: Until::Elapsed(zero), ..plan() }),
+            ("--warmup", Plan { warmup: Until::Elapsed(two_hours), ..plan() }),
+            ("--timeout", Plan { timeout: zero, ..plan() }),
+            ("--args", Plan { tool, args: raw("[1]"), ..plan() }),
+            ("--args", Plan { args: raw("{}"), ..plan() }),
+        ] {
+            let error = wrong.validate().unwrap_err();
+            assert_eq!(error.flag, flag, "{error}");
+            assert!(error.to_string().starts_with(flag));
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What was seen: latencies, errors by kind, calls in flight.
+//!
+//! * `latency` — the histogram and its figures.
+//! * [`Errors`], [`InFlight`], [`Tally`] — this file.
+
+mod latency;
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use latency::QUANTILES;
+pub use latency::{Latencies, Latency, samples_min};
+
+/// Calls that failed, by kind. None of them counts as a success anywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Errors {
+    /// The connection ended with the call unanswered, or a line came that answers no call of ours:
+    /// not JSON, an unknown id, a second answer.
+    pub transport: u64,
+    /// A JSON-RPC error.
+    pub json_rpc: u64,
+    /// A result with `isError: true`.
+    pub is_error: u64,
+    /// No answer within the time limit.
+    pub timeout: u64,
+    /// A result that differs from the first one.
+    pub wrong_content: u64,
+}
+
+impl Errors {
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.transport + self.json_rpc + self.is_error + self.timeout + self.wrong_content
+    }
+
+    pub(crate) const fn count(&mut self, fault: Fault) {
+        let counter = match fault {
+            Fault::Transport => &mut self.transport,
+            Fault::JsonRpc => &mut self.json_rpc,
+            Fault::IsError => &mut self.is_error,
+            Fault::Timeout => &mut self.timeout,
+            Fault::WrongContent => &mut self.wrong_content,
+        };
+        *counter += 1;
+    }
+
+    const fn merge(&mut self, other: &Self) {
+        self.transport += other.transport;
+        self.json_rpc += other.json_rpc;
+        self.is_error += other.is_error;
+        self.timeout += other.timeout;
+        self.wrong_content += other.wrong_content;
+    }
+}
+
+/// The kinds of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Transport,
+    JsonRpc,
+    IsError,
+    Timeout,
+    WrongContent,
+}
+
+/// Calls in flight as they were, not as they were meant to be.
+#[derive(Clone, Debug)]
+pub(crate) struct InFlight {
+    now: u64,
+    max: u64,
+    since: Instant,
+    /// Calls times nanoseconds.
+    area: u128,
+}
+
+impl InFlight {
+    pub(crate) fn new(at: Instant) -> Self {
+        Self { now: 0, max: 0, since: at, area: 0 }
+    }
+
+    /// From `at` on there are `count` calls in flight.
+    pub(crate) fn set(&mut self, count: u64, at: Instant) {
+        let span = at.saturating_duration_since(self.since);
+        self.area += u128::from(self.now) * span.as_nanos();
+        self.since = at;
+        self.now = count;
+        self.max = self.max.max(count);
+    }
+
+    /// When a call last began or ended.
+    pub(crate) const fn last_change(&self) -> Instant {
+        self.since
+    }
+}
+
+/// Everything that one session saw in one phase.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    pub(crate) sent: u64,
+    pub(crate) errors: Errors,
+    pub(crate) latencies: Latencies,
+    /// Calls still unanswered when the phase was broken off: neither success nor error.
+    pub(crate) unfinished: u64,
+    /// What the first failure looked like.
+    pub(crate) first_failure: Option<String>,
+    pub(crate) in_flight: InFlight,
+}
+
+impl Tally {
+    pub(crate) fn new(at: Instant) -> Self {
+        Self {
+            sent: 0,
+            errors: Errors::default(),
+            latencies: Latencies::new(),
+            unfinished: 0,
+            first_failure: None,
+            in_flight: InFlight::new(at),
+        }
+    }
+
+    /// Counts a failure and keeps the first description.
+    pub(crate) fn fail(&mut self, fault: Fault, describe: impl FnOnce() -> String) {
+        self.errors.count(fault);
+        self.first_failure.get_or_insert_with(describe);
+    }
+}
+
+/// What several sessions saw in one slice, added up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Total {
+    pub(crate) sent: u64,
+    pub(crate) errors: Errors,
+    pub(crate) latencies: Latencies,
+    pub(crate) unfinished: u64,
+    pub(crate) first_failure: Option<String>,
+    pub(crate) wall: Duration,
+    pub(crate) in_flight_max: u64,
+    /// Calls times nanoseconds.
+    in_flight_area: u128,
+}
+
+impl Total {
+    /// Adds one session's share of a slice that is not closed yet.
+    pub(crate) fn add(&mut self, tally: Tally) {
+        self.sent += tally.sent;
+        self.errors.merge(&tally.errors);
+        self.latencies.merge(&tally.latencies);
+        self.unfinished += tally.unfinished;
+        self.first_failure = self.first_failure.take().or(tally.first_failure);
+        self.in_flight_max += tally.in_flight.max;
+        self.in_flight_area += tally.in_flight.area;
+    }
+
+    /// Adds a later slice.
+    pub(crate) fn append(&mut self, slice: &Self) {
+        self.sent += slice.sent;
+        self.errors.merge(&slice.errors);
+        self.latencies.merge(&slice.latencies);
+        self.unfinished += slice.unfinished;
+        if self.first_failure.is_none() {
+            self.first_failure.clone_from(&slice.first_failure);
+        }
+        self.wall += slice.wall;
+        self.in_flight_max = self.in_flight_max.max(slice.in_flight_max);
+        self.in_flight_area += slice.in_flight_area;
+    }
+
+    pub(crate) fn ok(&self) -> u64 {
+        self.latencies.count()
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a report needs three digits")]
+    pub(crate) fn in_flight_mean(&self) -> f64 {
+        if self.wall.is_zero() {
+            return 0.0;
+        }
+        self.in_flight_area as f64 / self.wall.as_nanos() as f64
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a report needs three digits")]
+    pub(crate) fn throughput_per_s(&self) -> f64 {
+        if self.wall.is_zero() {
+            return 0.0;
+        }
+        self.ok() as f64 / self.wall.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_add_up_by_kind() {
+        let mut errors = Errors::default();
+        for fault in [
+            Fault::Transport,
+            Fault::JsonRpc,
+            Fault::IsError,
+            Fault::Timeout,
+            Fault::WrongContent,
+            Fault::Timeout,
+        ] {
+            errors.count(fault);
+        }
+        let want = Errors { transport: 1, json_rpc: 1, is_error: 1, timeout: 2, wrong_content: 1 };
+        assert_eq!((errors, errors.total()), (want, 6));
+    }
+
+    #[test]
+    fn in_flight_is_a_time_weighted_mean() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut tally = Tally::new(start);
+        // 0 for 10 ms, 4 for 20 ms, 2 for 10 ms: (0 + 80 + 20) / 40 = 2.5.
+        for (count, ms) in [(4, 10), (2, 30), (0, 40)] {
+            tally.in_flight.set(count, at(ms));
+        }
+        let mut total = Total { wall: Duration::from_millis(40), ..Total::default() };
+        total.add(tally);
+        assert!((total.in_flight_mean() - 2.5).abs() < 1e-9);
+        assert_eq!(total.in_flight_max, 4);
+    }
+}

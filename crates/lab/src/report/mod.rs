@@ -1,0 +1,261 @@
+//! What a run says: one model for the terminal and for JSON.
+//!
+//! Every field carries its unit in its name. `None` (`null`, `n/a`) means not measured or too few
+//! samples, never zero.
+//!
+//! * [`Report`] and what it holds — this file.
+//! * `terminal` — the text for people.
+
+mod terminal;
+
+use serde::{Deserialize, Serialize};
+
+pub use terminal::Style;
+
+use crate::environment::Environment;
+use crate::observe::Resources;
+use crate::record::{Errors, Latency};
+
+/// The format of the JSON that this version writes.
+pub const SCHEMA: &str = "mcplane.bench/1";
+
+/// Everything that one command measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The machine.
+    pub environment: Environment,
+    /// One entry for each measurement.
+    pub runs: Vec<Run>,
+}
+
+impl Report {
+    /// A report of these runs.
+    #[must_use]
+    pub fn new(environment: Environment, runs: Vec<Run>) -> Self {
+        Self { schema: SCHEMA.to_owned(), environment, runs }
+    }
+}
+
+/// One measurement of one target.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Run {
+    /// What was asked for.
+    pub plan: PlanInfo,
+    /// What was measured.
+    pub target: TargetInfo,
+    /// What starting it took.
+    pub start: StartInfo,
+    /// The target's figures.
+    pub results: Results,
+    /// The floor's figures from the same run, if it was measured.
+    pub floor: Option<Results>,
+    /// Target by floor.
+    pub ratios: Option<Ratios>,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    /// Why the measurement ended early by itself, if it did.
+    pub broken: Option<String>,
+    /// What the reader should know about these figures.
+    pub notes: Vec<String>,
+}
+
+impl Run {
+    /// Whether every call succeeded and the run went to its end or to the user's.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.results.errors.total() == 0 && self.broken.is_none()
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PlanInfo {
+    /// Always `closed` so far: a call begins when another has ended.
+    pub load: String,
+    /// Calls in flight per session.
+    pub concurrency: usize,
+    /// Connections or processes.
+    pub sessions: usize,
+    /// Calls to make, if that ends the run.
+    pub calls: Option<u64>,
+    /// Time to measure, in nanoseconds, if that ends the run.
+    pub duration_ns: Option<u64>,
+    /// Calls thrown away before.
+    pub warmup_calls: u64,
+    /// Time limit of a call in nanoseconds.
+    pub timeout_ns: u64,
+    /// Slices in which target and floor alternate.
+    pub slices: usize,
+    /// How results were compared: `equal` to the first, `varies` (the tool gives different results
+    /// by itself, so that only errors count), or `off`.
+    pub check: String,
+    /// The core that generator and server were pinned to.
+    pub pin: Option<usize>,
+    /// The tool that was called.
+    pub tool: String,
+    /// Its arguments.
+    pub args: serde_json::Value,
+    /// Whether the lab chose the tool or built the arguments.
+    pub chosen: bool,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TargetInfo {
+    /// The command line, or the name of a server in this process.
+    pub target: String,
+    /// `stdio` or `memory`.
+    pub transport: String,
+    /// The server's own name.
+    pub server: Option<String>,
+    /// The server's own version.
+    pub version: Option<String>,
+    /// The revision spoken.
+    pub revision: String,
+    /// The era of that revision.
+    pub era: String,
+    /// How many tools it lists.
+    pub tools: usize,
+    /// Bytes of one call, newline included.
+    pub call_bytes: usize,
+    /// Bytes of the result that was checked, without its envelope.
+    pub result_bytes: usize,
+}
+
+/// What starting took, each figure from one observation.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StartInfo {
+    /// From before the process was started until the handshake was answered, in nanoseconds. A
+    /// probe for the era is part of it.
+    pub spawn_to_handshake_ns: u64,
+    /// From before the process was started until the first `tools/list` was answered.
+    pub spawn_to_ready_ns: u64,
+    /// The very first call of the tool.
+    pub first_call_ns: u64,
+}
+
+/// The figures of one side.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Results {
+    /// Calls begun.
+    pub calls_sent: u64,
+    /// Calls that succeeded.
+    pub calls_ok: u64,
+    /// Calls still in flight when the run was stopped: neither success nor error.
+    pub calls_unfinished: u64,
+    /// Failures by kind.
+    pub errors: Errors,
+    /// What the first failure looked like.
+    pub first_failure: Option<String>,
+    /// Measured time, in nanoseconds: from the first call of each slice to its last answer.
+    pub wall_ns: u64,
+    /// Successful calls per second of that time.
+    pub throughput_per_s: f64,
+    /// Calls in flight over that time, averaged.
+    pub in_flight_mean: f64,
+    /// Most calls in flight at once.
+    pub in_flight_max: u64,
+    /// Latency of the successful calls.
+    pub latency: Latency,
+    /// Their histogram: `HdrHistogram` V2, compressed, base64, values in nanoseconds.
+    pub latency_histogram: String,
+    /// What the server's processes used.
+    pub resources: Resources,
+    /// The slices that it was measured in.
+    pub slices: Vec<Slice>,
+}
+
+/// One slice of one side.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Slice {
+    /// Calls that succeeded.
+    pub calls_ok: u64,
+    /// Measured time in nanoseconds.
+    pub wall_ns: u64,
+    /// Successful calls per second.
+    pub throughput_per_s: f64,
+    /// Median latency in nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile in nanoseconds.
+    pub p99_ns: Option<u64>,
+    /// CPU of the processes per call, in nanoseconds.
+    pub cpu_ns_per_call: Option<f64>,
+}
+
+/// Target divided by floor.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ratios {
+    /// Of the throughputs: more is better.
+    pub throughput: Option<Ratio>,
+    /// Of the medians: less is better.
+    pub p50: Option<Ratio>,
+    /// Of the 99th percentiles: less is better.
+    pub p99: Option<Ratio>,
+    /// Of the CPU time per call: less is better.
+    pub cpu_per_call: Option<Ratio>,
+}
+
+/// A ratio, and how far it moved between pairs of slices.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ratio {
+    /// Over the whole run.
+    pub value: f64,
+    /// The least of any pair of neighbouring slices.
+    pub min: Option<f64>,
+    /// The greatest of any pair.
+    pub max: Option<f64>,
+}
+
+impl Ratios {
+    pub(crate) fn of(target: &Results, floor: &Results) -> Self {
+        let pairs: Vec<_> = target.slices.iter().zip(&floor.slices).collect();
+        let ratio = |whole: Option<f64>, part: fn(&Slice, &Slice) -> Option<f64>| {
+            let parts = || pairs.iter().filter_map(|(a, b)| part(a, b));
+            whole.map(|value| Ratio {
+                value,
+                min: parts().reduce(f64::min),
+                max: parts().reduce(f64::max),
+            })
+        };
+        let some = |value: f64| Some(value);
+        Self {
+            throughput: ratio(
+                divide(some(target.throughput_per_s), some(floor.throughput_per_s)),
+                |a, b| divide(Some(a.throughput_per_s), Some(b.throughput_per_s)),
+            ),
+            p50: ratio(by(target.latency.p50_ns, floor.latency.p50_ns), |a, b| {
+                by(a.p50_ns, b.p50_ns)
+            }),
+            p99: ratio(by(target.latency.p99_ns, floor.latency.p99_ns), |a, b| {
+                by(a.p99_ns, b.p99_ns)
+            }),
+            cpu_per_call: ratio(
+                divide(target.resources.cpu_ns_per_call, floor.resources.cpu_ns_per_call),
+                |a, b| divide(a.cpu_ns_per_call, b.cpu_ns_per_call),
+            ),
+        }
+    }
+}
+
+fn divide(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.zip(b).filter(|(_, b)| *b > 0.0).map(|(a, b)| a / b)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn by(a: Option<u64>, b: Option<u64>) -> Option<f64> {
+    divide(a.map(|ns| ns as f64), b.map(|ns| ns as f64))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,406 @@
+//! The text for people: a table of at most 100 columns, each figure with its unit.
+
+use std::fmt::{self, Write};
+
+use super::{Ratio, Report, Results, Run};
+use crate::record::QUANTILES;
+
+/// How to paint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
+pub struct Style {
+    /// Whether colours are wanted: a terminal, and no `NO_COLOR`.
+    pub colour: bool,
+}
+
+/// Columns of the widest line.
+const WIDTH: usize = 100;
+
+/// Columns of the first column, which names the figure.
+const LABEL: usize = 20;
+
+impl Report {
+    /// The report as text, one block for each run.
+    #[must_use]
+    pub fn to_text(&self, style: Style) -> String {
+        let mut out = String::new();
+        for run in &self.runs {
+            // Writing into a string does not fail.
+            let _ = Page { out: &mut out, style }.run(run);
+        }
+        let environment = &self.environment;
+        let cpu = environment.cpu.as_deref().unwrap_or("CPU unknown");
+        let mut line = format!("{cpu} · {} cores", environment.cores);
+        if let Some([load, ..]) = environment.load_before {
+            let _ = write!(line, " · load before {load:.1}");
+        }
+        if !environment.optimised {
+            line.push_str(" · mcplane built WITHOUT optimisation: use --release");
+        }
+        let _ = writeln!(out, "{}", style.dim(&cut(&line, WIDTH)));
+        out
+    }
+}
+
+struct Page<'a> {
+    out: &'a mut String,
+    style: Style,
+}
+
+impl Page<'_> {
+    fn run(&mut self, run: &Run) -> fmt::Result {
+        self.head(run)?;
+        let floor = run.floor.as_ref();
+        self.out.push('\n');
+        let titles = ["", "target", if floor.is_some() { "floor" } else { "" }];
+        let [label, target, other] = titles;
+        let ratio = if floor.is_some() { "target ÷ floor" } else { "" };
+        let line = format!("  {label:LABEL$}{target:>18}{other:>18}{ratio:>18}");
+        writeln!(self.out, "{}", self.style.dim(line.trim_end()))?;
+        self.speed(run, floor)?;
+        self.resources(run, floor)?;
+        self.errors(run)?;
+        self.tail(run)
+    }
+
+    fn head(&mut self, run: &Run) -> fmt::Result {
+        let (plan, target) = (&run.plan, &run.target);
+        let title = format!("{} over {}", target.target, target.transport);
+        writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
+        let server = target.server.as_deref().unwrap_or("unnamed server");
+        let version = target.version.as_deref().unwrap_or("");
+        let (revision, era) = (&target.revision, &target.era);
+        self.field(
+            "server",
+            &format!("{server} {version} · {revision} ({era}) · {} tools", target.tools),
+        )?;
+        let chosen = if plan.chosen { " (chosen by mcplane)" } else { "" };
+        let bytes = format!("{} B out, {} B result", target.call_bytes, target.result_bytes);
+        let call = format!("{} {}", plan.tool, plan.args);
+        self.field("call", &format!("{}{chosen} · {bytes}", cut(&call, 40)))?;
+        let sessions = match plan.sessions {
+            1 => String::new(),
+            sessions => format!(" × {sessions} sessions"),
+        };
+        let pin = plan.pin.map(|cpu| format!(" · pinned to core {cpu}")).unwrap_or_default();
+        self.field(
+            "load",
+            &format!(
+                "closed loop, {} in flight{sessions} (seen: mean {:.1}, max {}){pin}",
+                plan.concurrency, run.results.in_flight_mean, run.results.in_flight_max
+            ),
+        )?;
+        let slices = if plan.slices == 1 { "slice" } else { "slices" };
+        self.field(
+            "measured",
+            &format!(
+                "{} calls in {} over {} {slices}, after {} calls of warm-up",
+                count(run.results.calls_sent),
+                time(ns(Some(run.results.wall_ns))),
+                plan.slices,
+                count(plan.warmup_calls)
+            ),
+        )?;
+        let start = &run.start;
+        let at = |value| time(ns(Some(value)));
+        self.field(
+            "start",
+            &format!(
+                "handshake after {}, tools listed after {}; first call {}",
+                at(start.spawn_to_handshake_ns),
+                at(start.spawn_to_ready_ns),
+                at(start.first_call_ns)
+            ),
+        )
+    }
+
+    fn speed(&mut self, run: &Run, floor: Option<&Results>) -> fmt::Result {
+        let ratios = run.ratios.as_ref();
+        let rate = |results: &Results| format!("{} calls/s", rate(results.throughput_per_s));
+        let row = [rate(&run.results), floor.map(rate).unwrap_or_default()];
+        self.row("throughput", row, ratios.and_then(|ratios| ratios.throughput))?;
+        let latency = |results: &Results| {
+            let of = &results.latency;
+            let [p50, p90, p95, p99, p99_9] =
+                [of.p50_ns, of.p90_ns, of.p95_ns, of.p99_ns, of.p99_9_ns];
+            [
+                ns(of.min_ns),
+                of.mean_ns,
+                ns(p50),
+                ns(p90),
+                ns(p95),
+                ns(p99),
+                ns(p99_9),
+                ns(of.max_ns),
+                of.stddev_ns,
+            ]
+        };
+        let [p50, p90, p95, p99, p99_9] = QUANTILES.map(|(name, _)| name);
+        let names = ["min", "mean", p50, p90, p95, p99, p99_9, "max", "std. deviation"];
+        let (target, floor) = (latency(&run.results), floor.map(latency));
+        for (index, (name, value)) in names.iter().zip(target).enumerate() {
+            let other = floor.as_ref().and_then(|values| values.get(index)).copied();
+            let ratio = ratios.and_then(|ratios| match *name {
+                "p50" => ratios.p50,
+                "p99" => ratios.p99,
+                _ => None,
+            });
+            let row = [time(value), other.map(time).unwrap_or_default()];
+            self.row(&format!("latency {name}"), row, ratio)?;
+        }
+        Ok(())
+    }
+
+    fn resources(&mut self, run: &Run, floor: Option<&Results>) -> fmt::Result {
+        let of = |results: &Results| {
+            let of = &results.resources;
+            [
+                time(of.cpu_ns_per_call),
+                of.ctx_switches_per_call.map_or_else(na, |count| format!("{count:.2}")),
+                bytes(of.rss_bytes_max),
+                bytes(of.rss_bytes_end),
+                [of.processes_max, of.threads_max, of.fds_max]
+                    .map(|figure| figure.map_or_else(na, count))
+                    .join(" / "),
+            ]
+        };
+        if run.target.transport == "memory" {
+            // The server shares our own process: nothing can be told apart.
+            return Ok(());
+        }
+        let names = [
+            "CPU per call",
+            "switches per call",
+            "memory, most",
+            "memory, at end",
+            "procs/threads/fds",
+        ];
+        let (target, floor) = (of(&run.results), floor.map(of));
+        for (index, (name, value)) in names.iter().zip(target).enumerate() {
+            let other = floor.as_ref().and_then(|values| values.get(index)).cloned();
+            let ratio = run.ratios.filter(|_| index == 0).and_then(|ratios| ratios.cpu_per_call);
+            self.row(name, [value, other.unwrap_or_default()], ratio)?;
+        }
+        Ok(())
+    }
+
+    fn errors(&mut self, run: &Run) -> fmt::Result {
+        let results = &run.results;
+        let errors = &results.errors;
+        let kinds = [
+            ("transport", errors.transport),
+            ("JSON-RPC", errors.json_rpc),
+            ("isError", errors.is_error),
+            ("timeout", errors.timeout),
+            ("wrong content", errors.wrong_content),
+        ];
+        let listed = kinds.map(|(name, number)| format!("{name} {}", count(number))).join(" · ");
+        self.out.push('\n');
+        let line =
+            format!("{} ok · {} errors: {listed}", count(results.calls_ok), count(errors.total()));
+        let line = if errors.total() > 0 { self.style.red(&line) } else { line };
+        self.field("calls", &line)?;
+        if let Some(failure) = &results.first_failure {
+            self.field("first", &self.style.red(failure))?;
+        }
+        let checked = match run.plan.check.as_str() {
+            "equal" => "every result was compared with the first",
+            "varies" => "results were not compared: they change by themselves",
+            _ => "results were not compared (--no-check)",
+        };
+        self.field("check", checked)
+    }
+
+    fn tail(&mut self, run: &Run) -> fmt::Result {
+        if run.interrupted {
+            let unfinished = count(run.results.calls_unfinished);
+            self.field(
+                "interrupted",
+                &format!("these are the results so far; {unfinished} calls unfinished"),
+            )?;
+        }
+        if let Some(why) = &run.broken {
+            self.field("broken off", &self.style.red(why))?;
+        }
+        for note in &run.notes {
+            self.field("note", note)?;
+        }
+        self.out.push('\n');
+        Ok(())
+    }
+
+    /// A named line; what is too long for it continues below.
+    fn field(&mut self, name: &str, value: &str) -> fmt::Result {
+        let name = self.style.dim(&format!("{name:<12}"));
+        let mut lead = format!("  {name}");
+        for line in value.lines().flat_map(|line| wrap(line, WIDTH - 14)) {
+            writeln!(self.out, "{lead}{line}")?;
+            lead = " ".repeat(14);
+        }
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        name: &str,
+        [target, floor]: [String; 2],
+        ratio: Option<Ratio>,
+    ) -> fmt::Result {
+        let mut line = format!("  {name:LABEL$}{target:>18}{floor:>18}");
+        if let Some(ratio) = ratio {
+            let _ = write!(line, "{:>9}", format!("{:.2} ×", ratio.value));
+            if let Some((min, max)) = ratio.min.zip(ratio.max).filter(|(min, max)| min < max) {
+                let range = format!("   {min:.2} to {max:.2} ×");
+                line.push_str(&self.style.dim(&range));
+            }
+        }
+        writeln!(self.out, "{}", line.trim_end())
+    }
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+}
+
+fn na() -> String {
+    "n/a".to_owned()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "three digits are printed")]
+fn ns(value: Option<u64>) -> Option<f64> {
+    value.map(|ns| ns as f64)
+}
+
+/// Nanoseconds in the unit that leaves one to three digits before the point.
+fn time(ns: Option<f64>) -> String {
+    let Some(ns) = ns else { return na() };
+    let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    // 999.5 of a unit would print as 1000 of it.
+    let unit = units.iter().find(|(_, size)| ns < size * 999.5).unwrap_or(&("s", 1e9));
+    let value = ns / unit.1;
+    match value {
+        v if unit.0 == "ns" && v.fract() == 0.0 => format!("{v:.0} ns"),
+        v if v < 9.995 => format!("{v:.2} {}", unit.0),
+        v if v < 99.95 => format!("{v:.1} {}", unit.0),
+        v => format!("{v:.0} {}", unit.0),
+    }
+}
+
+fn bytes(value: Option<u64>) -> String {
+    #[allow(clippy::cast_precision_loss, reason = "one decimal is printed")]
+    value.map_or_else(na, |bytes| format!("{:.1} MiB", bytes as f64 / 1_048_576.0))
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive")]
+fn rate(per_s: f64) -> String {
+    if per_s < 100.0 { format!("{per_s:.2}") } else { count(per_s.round() as u64) }
+}
+
+/// A number with commas between thousands.
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max.saturating_sub(1)) {
+        Some((end, _)) if text.chars().count() > chars_max => {
+            format!("{}…", text.get(..end).unwrap_or_default())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Lines of at most `width` columns, broken at spaces where there are any.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        for (index, piece) in pieces(word, width).into_iter().enumerate() {
+            let len = piece.chars().filter(|c| !c.is_control()).count();
+            let space = usize::from(used > 0 && index == 0);
+            if used + space + len > width || index > 0 {
+                lines.push(String::new());
+                used = 0;
+            }
+            if let Some(line) = lines.last_mut() {
+                if used > 0 {
+                    line.push(' ');
+                    used += 1;
+                }
+                line.push_str(&piece);
+                used += len;
+            }
+        }
+    }
+    lines
+}
+
+fn pieces(word: &str, width: usize) -> Vec<String> {
+    let chars: Vec<char> = word.chars().collect();
+    if chars.is_empty() {
+        return vec![String::new()];
+    }
+    chars.chunks(width.max(1)).map(|piece| piece.iter().collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_a_unit() {
+        for (ns, text) in [
+            (7.0, "7 ns"),
+            (7.25, "7.25 ns"),
+            (999.0, "999 ns"),
+            (1_000.0, "1.00 µs"),
+            (12_345.0, "12.3 µs"),
+            (999_600.0, "1.00 ms"),
+            (123_456_789.0, "123 ms"),
+            (1.5e9, "1.50 s"),
+            (7.2e12, "7200 s"),
+        ] {
+            assert_eq!(time(Some(ns)), text);
+        }
+        assert_eq!(time(None), "n/a");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1234567, "1,234,567")] {
+            assert_eq!(count(number), text);
+        }
+        assert_eq!((rate(12.345), rate(1234.5)), ("12.35".to_owned(), "1,235".to_owned()));
+        assert_eq!(bytes(Some(3 * 1_048_576 / 2)), "1.5 MiB");
+    }
+
+    #[test]
+    fn long_text_is_cut_and_wrapped() {
+        assert_eq!((cut("abcdef", 4), cut("abcd", 4)), ("abc…".to_owned(), "abcd".to_owned()));
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4), [""]);
+    }
+}

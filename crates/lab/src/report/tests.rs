@@ -1,0 +1,106 @@
+use super::*;
+use crate::record::{Latencies, QUANTILES};
+
+/// A run as JSON would bring it, with `calls` samples of 1 to `calls` µs.
+pub(crate) fn sample(calls: u64, floor: bool) -> Run {
+    let mut latencies = Latencies::new();
+    (1..=calls).for_each(|us| latencies.record(std::time::Duration::from_micros(us)));
+    let results = Results {
+        calls_sent: calls,
+        calls_ok: calls,
+        calls_unfinished: 0,
+        errors: Errors::default(),
+        first_failure: None,
+        wall_ns: 1_000_000_000,
+        throughput_per_s: 4_000.0,
+        in_flight_mean: 1.0,
+        in_flight_max: 1,
+        latency: latencies.summary(),
+        latency_histogram: latencies.encode(),
+        resources: Resources { cpu_ns_per_call: Some(1_500.0), ..Resources::default() },
+        slices: [2_000.0, 6_000.0]
+            .map(|throughput_per_s| Slice {
+                calls_ok: calls / 2,
+                wall_ns: 500_000_000,
+                throughput_per_s,
+                p50_ns: Some(2_000),
+                p99_ns: None,
+                cpu_ns_per_call: Some(1_500.0),
+            })
+            .to_vec(),
+    };
+    let mut other = results.clone();
+    other.throughput_per_s = 8_000.0;
+    other.slices.iter_mut().for_each(|slice| slice.throughput_per_s = 8_000.0);
+    let plan = serde_json::json!({
+        "load": "closed", "concurrency": 1, "sessions": 1, "calls": calls, "duration_ns": null,
+        "warmup_calls": 10, "timeout_ns": 1, "slices": 2, "check": "equal", "pin": null,
+        "tool": "echo", "args": {"message": "hello"}, "chosen": true,
+    });
+    let target = serde_json::json!({
+        "target": "server --flag", "transport": "stdio", "server": "s", "version": "1",
+        "revision": "2026-07-28", "era": "modern", "tools": 1, "call_bytes": 100, "result_bytes": 50,
+    });
+    Run {
+        plan: serde_json::from_value(plan).unwrap(),
+        target: serde_json::from_value(target).unwrap(),
+        start: StartInfo { spawn_to_handshake_ns: 1, spawn_to_ready_ns: 2, first_call_ns: 3 },
+        ratios: floor.then(|| Ratios::of(&results, &other)),
+        results,
+        floor: floor.then_some(other),
+        interrupted: false,
+        broken: None,
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn json_reads_back_and_its_histogram_gives_the_printed_percentiles() {
+    let report = Report::new(Environment::look(), vec![sample(5_000, true)]);
+    let json = serde_json::to_string(&report).unwrap();
+    let back: Report = serde_json::from_str(&json).unwrap();
+    assert_eq!(back.schema, SCHEMA);
+    assert_eq!(serde_json::to_string(&back).unwrap(), json);
+    let results = &back.runs[0].results;
+    let latencies = Latencies::decode(&results.latency_histogram).unwrap();
+    let of = &results.latency;
+    let printed = [of.p50_ns, of.p90_ns, of.p95_ns, of.p99_ns, of.p99_9_ns];
+    assert_eq!(QUANTILES.map(|(_, q)| latencies.quantile_ns(q)), printed);
+    assert!(printed.iter().all(Option::is_some));
+    assert_eq!(latencies.summary(), *of);
+}
+
+#[test]
+fn a_ratio_carries_its_range_over_pairs_of_slices() {
+    let ratios = sample(100, true).ratios.unwrap();
+    let throughput = ratios.throughput.unwrap();
+    assert_eq!((throughput.value, throughput.min, throughput.max), (0.5, Some(0.25), Some(0.75)));
+    assert_eq!(ratios.p50.unwrap().value, 1.0);
+    assert!(ratios.p99.is_none(), "100 samples are too few for p99");
+}
+
+#[test]
+fn the_text_fits_and_says_what_it_cannot_say() {
+    let mut run = sample(100, true);
+    run.target.target = "x".repeat(300);
+    run.results.first_failure = Some("long words ".repeat(30));
+    run.broken = Some("`x` exited with code 3; its last stderr lines:\n  | boom".to_owned());
+    run.interrupted = true;
+    let text = Report::new(Environment::look(), vec![run]).to_text(Style::default());
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+    }
+    let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap();
+    assert!(line("p99 ").contains("n/a") && line("p99.9").contains("n/a"));
+    assert!(!line("p95").contains("n/a"));
+    assert!(line("throughput").contains("4,000 calls/s") && line("throughput").contains("0.50 ×"));
+    assert!(text.contains("| boom") && text.contains("interrupted"));
+    assert!(!text.contains('\x1b'));
+}
+
+#[test]
+fn colours_come_only_when_asked_for() {
+    let report = Report::new(Environment::look(), vec![sample(100, false)]);
+    assert!(report.to_text(Style { colour: true }).contains("\x1b[1m"));
+    assert!(!report.to_text(Style { colour: false }).contains("floor"));
+}
