@@ -481,3 +481,6 @@ fn trim(value: &[u8]) -> &[u8] {
     let last = value.iter().rposition(is_text).map_or(first, |at| at + 1);
     value.get(first..last).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -130,36 +131,174 @@ impl Envelope {
     /// # Errors
     /// -32602 that names each key that is missing or has the wrong type.
     pub fn parse(meta: Option<&[u8]>) -> Result<Self, ErrorObject> {
-        let json = meta.map_or(Ok("{}"), std::str::from_utf8).unwrap_or("0");
-        let mut reader = Reader { json, missing: Vec::new(), wrong: Vec::new() };
-        if !is_object(json) {
-            return Err(ErrorObject::invalid_params("params._meta must be an object"));
-        }
-        let protocol_version = reader.required(PROTOCOL_VERSION, "a string");
-        let client_capabilities = reader.required(CLIENT_CAPABILITIES, "an object");
-        let client_info = reader.optional(CLIENT_INFO, "an object with `name` and `version`");
-        let log_level = reader.optional(LOG_LEVEL, "a log level");
-        let progress_token = reader.optional(PROGRESS_TOKEN, "a string or an integer");
-        let trace = Trace {
-            parent: reader.lenient(TRACEPARENT),
-            state: reader.lenient(TRACESTATE),
-            baggage: reader.lenient(BAGGAGE),
+        EnvelopeRef::parse(meta)?.to_owned()
+    }
+}
+
+/// The envelope where it lies in a request: checked, and not copied.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EnvelopeRef<'a> {
+    /// The revision. Not always one that anybody published.
+    pub protocol_version: Cow<'a, str>,
+    /// What the client can do for this request: an object.
+    pub client_capabilities: &'a RawValue,
+    /// Who the client is: an object with `name` and `version`.
+    pub client_info: Option<&'a RawValue>,
+    /// The least severe log message that the client wants: one of the eight.
+    pub log_level: Option<LogLevel>,
+    /// Asks to be told the progress under this token.
+    pub progress_token: Option<Id>,
+    trace: [Option<&'a RawValue>; 3],
+}
+
+impl<'a> EnvelopeRef<'a> {
+    /// Reads the envelope from the `_meta` of a request of 2026-07-28 (`None`: no `_meta`).
+    ///
+    /// # Errors
+    /// -32602 that names each key that is missing or has the wrong type.
+    pub fn parse(meta: Option<&'a [u8]>) -> Result<Self, ErrorObject> {
+        let raw: RawEnvelope<'a> = match meta {
+            Some(meta) => serde_json::from_slice(meta).map_err(|error| {
+                ErrorObject::invalid_params(format!("params._meta is not an envelope: {error}"))
+            })?,
+            None => RawEnvelope::default(),
         };
-        if matches!(log_level, Some(LogLevel::Other(_))) {
-            reader.wrong.push(format!("{LOG_LEVEL} must be one of debug … emergency"));
+        let mut faults = Faults::default();
+        let version = faults.required(PROTOCOL_VERSION, raw.protocol_version);
+        let version = faults.read(PROTOCOL_VERSION, "a string", version);
+        let capabilities = faults.required(CLIENT_CAPABILITIES, raw.client_capabilities);
+        if capabilities.is_some_and(|value| !is_object(value.get())) {
+            faults.wrong(CLIENT_CAPABILITIES, "an object");
         }
-        match (reader.error(), protocol_version, client_capabilities) {
-            (None, Some(protocol_version), Some(client_capabilities)) => Ok(Self {
-                protocol_version: Cow::<'static, str>::Owned(protocol_version),
+        let form = "an object with `name` and `version`";
+        faults.read::<NameAndVersion<'_>>(CLIENT_INFO, form, raw.client_info);
+        let form = "one of debug, info, notice, warning, error, critical, alert, emergency";
+        let log_level: Option<LogLevel> = faults.read(LOG_LEVEL, form, raw.log_level);
+        if matches!(log_level, Some(LogLevel::Other(_))) {
+            faults.wrong(LOG_LEVEL, form);
+        }
+        let form = "a string or an integer";
+        let progress_token = faults.read(PROGRESS_TOKEN, form, raw.progress_token);
+        match (faults.error(), version, capabilities) {
+            (None, Some(Text(protocol_version)), Some(client_capabilities)) => Ok(Self {
+                protocol_version,
                 client_capabilities,
-                client_info,
+                client_info: raw.client_info,
                 log_level,
                 progress_token,
-                trace,
+                trace: [raw.traceparent, raw.tracestate, raw.baggage],
             }),
             (error, ..) => Err(error
                 .unwrap_or_else(|| ErrorObject::invalid_params("params._meta is not an envelope"))),
         }
+    }
+
+    /// Where the request stands in a distributed trace. What is no string counts as absent.
+    #[must_use]
+    pub fn trace(&self) -> Trace {
+        let [parent, state, baggage] = self.trace.map(|value| {
+            let Text(text) = serde_json::from_str(value?.get()).ok()?;
+            Some(text.into_owned())
+        });
+        Trace { parent, state, baggage }
+    }
+
+    /// The same, owned.
+    ///
+    /// # Errors
+    /// -32602 when an optional member of the client's info has the wrong type.
+    pub fn to_owned(&self) -> Result<Envelope, ErrorObject> {
+        fn owned<T: DeserializeOwned>(key: &str, value: &RawValue) -> Result<T, ErrorObject> {
+            serde_json::from_str(value.get()).map_err(|error| {
+                ErrorObject::invalid_params(format!("params._meta: {key}: {error}"))
+            })
+        }
+        let published = Revision::parse(&self.protocol_version);
+        Ok(Envelope {
+            protocol_version: match published {
+                Some(revision) => Cow::Borrowed(revision.as_str()),
+                None => Cow::Owned(self.protocol_version.clone().into_owned()),
+            },
+            client_capabilities: owned(CLIENT_CAPABILITIES, self.client_capabilities)?,
+            client_info: self.client_info.map(|info| owned(CLIENT_INFO, info)).transpose()?,
+            log_level: self.log_level.clone(),
+            progress_token: self.progress_token.clone(),
+            trace: self.trace(),
+        })
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct RawEnvelope<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
+    client_capabilities: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
+    client_info: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/logLevel")]
+    log_level: Option<&'a RawValue>,
+    #[serde(borrow, rename = "progressToken")]
+    progress_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    traceparent: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tracestate: Option<&'a RawValue>,
+    #[serde(borrow)]
+    baggage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "read to be checked only")]
+struct NameAndVersion<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    version: Text<'a>,
+}
+
+/// What is wrong with an envelope, key by key.
+#[derive(Default)]
+struct Faults {
+    missing: Vec<&'static str>,
+    wrong: Vec<String>,
+}
+
+impl Faults {
+    fn required<T>(&mut self, key: &'static str, value: Option<T>) -> Option<T> {
+        if value.is_none() {
+            self.missing.push(key);
+        }
+        value
+    }
+
+    fn wrong(&mut self, key: &str, form: &str) {
+        self.wrong.push(format!("{key} must be {form}"));
+    }
+
+    fn read<'a, T: Deserialize<'a>>(
+        &mut self,
+        key: &str,
+        form: &str,
+        value: Option<&'a RawValue>,
+    ) -> Option<T> {
+        let parsed = serde_json::from_str(value?.get()).ok();
+        if parsed.is_none() {
+            self.wrong(key, form);
+        }
+        parsed
+    }
+
+    fn error(&self) -> Option<ErrorObject> {
+        if self.missing.is_empty() && self.wrong.is_empty() {
+            return None;
+        }
+        let mut parts = self.wrong.clone();
+        if !self.missing.is_empty() {
+            parts.insert(0, format!("missing {}", self.missing.join(", ")));
+        }
+        Some(ErrorObject::invalid_params(format!("params._meta: {}", parts.join("; "))))
     }
 }
 
@@ -277,53 +416,5 @@ impl Members<'_> {
     }
 }
 
-/// Reads members of `_meta` and remembers what was wrong with them.
-struct Reader<'a> {
-    json: &'a str,
-    missing: Vec<&'static str>,
-    wrong: Vec<String>,
-}
-
-impl<'a> Reader<'a> {
-    fn required<T: Deserialize<'a>>(&mut self, key: &'static str, form: &str) -> Option<T> {
-        let Some(value) = member(self.json, key) else {
-            self.missing.push(key);
-            return None;
-        };
-        self.read(key, value, form)
-    }
-
-    fn optional<T: Deserialize<'a>>(&mut self, key: &'static str, form: &str) -> Option<T> {
-        let value = member(self.json, key)?;
-        self.read(key, value, form)
-    }
-
-    fn lenient(&self, key: &str) -> Option<String> {
-        let Text(text) = serde_json::from_str(member(self.json, key)?.get()).ok()?;
-        Some(text.into_owned())
-    }
-
-    fn read<T: Deserialize<'a>>(
-        &mut self,
-        key: &str,
-        value: &'a RawValue,
-        form: &str,
-    ) -> Option<T> {
-        let parsed = serde_json::from_str(value.get()).ok();
-        if parsed.is_none() {
-            self.wrong.push(format!("{key} must be {form}"));
-        }
-        parsed
-    }
-
-    fn error(&self) -> Option<ErrorObject> {
-        if self.missing.is_empty() && self.wrong.is_empty() {
-            return None;
-        }
-        let mut parts = self.wrong.clone();
-        if !self.missing.is_empty() {
-            parts.insert(0, format!("missing {}", self.missing.join(", ")));
-        }
-        Some(ErrorObject::invalid_params(format!("params._meta: {}", parts.join("; "))))
-    }
-}
+#[cfg(test)]
+mod tests;

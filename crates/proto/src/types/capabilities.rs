@@ -165,7 +165,9 @@ impl ClientCapabilities {
     /// The same that sends the user to URLs.
     #[must_use]
     pub fn with_elicitation_url(self) -> Self {
-        self.with(&["elicitation", "url"], "{}")
+        // An empty `elicitation` means forms; beside `url` that must be said.
+        let same = if self.elicitation_form() { self.with_elicitation_form() } else { self };
+        same.with(&["elicitation", "url"], "{}")
     }
 
     /// The same that asks the model.

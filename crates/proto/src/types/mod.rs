@@ -38,6 +38,8 @@ pub mod sampling;
 mod schema;
 pub mod subscriptions;
 pub mod tasks;
+#[cfg(test)]
+mod tests;
 pub mod tools;
 pub mod wire;
 

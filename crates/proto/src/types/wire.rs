@@ -26,7 +26,7 @@ pub trait Wire: Serialize + Clone {
 }
 
 /// The parameters of one method. `Serialize` leaves `_meta` out: the envelope is written around it
-/// ([`crate::meta::Envelope::write_params`]).
+/// ([`crate::meta::write_params`]).
 pub trait Params: Wire + DeserializeOwned {
     /// The method these parameters belong to.
     const METHOD: Method;
