@@ -1,0 +1,224 @@
+//! What the three attributes have in common: a function, and the item that it becomes.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{Attribute, Ident, ItemFn, Path, ReturnType, Type, TypeReference, Visibility};
+
+use crate::options::Options;
+use crate::parameter::{Argument, Parameter, doc_text};
+
+/// A kind of item: the type, the trait that makes it, and the method of that.
+pub(crate) struct Product(pub(crate) &'static str, pub(crate) &'static str, &'static str);
+
+pub(crate) const TOOL: Product = Product("Tool", "IntoTool", "into_tool");
+pub(crate) const PROMPT: Product = Product("Prompt", "IntoPrompt", "into_prompt");
+pub(crate) const RESOURCE: Product = Product("Resource", "IntoResource", "into_resource");
+pub(crate) const TEMPLATE: Product =
+    Product("ResourceTemplate", "IntoResourceTemplate", "into_resource_template");
+
+/// Expands an attribute on `item` with `make`. An error stands beside an item of the right name
+/// that can be all of `products`, so that it is the only error.
+pub(crate) fn expand(
+    item: TokenStream,
+    products: &[Product],
+    make: impl FnOnce(Function) -> syn::Result<TokenStream>,
+) -> TokenStream {
+    let item: ItemFn = match syn::parse2(item) {
+        Ok(item) => item,
+        Err(error) => return error.to_compile_error(),
+    };
+    let (visibility, ident) = (item.vis.clone(), item.sig.ident.clone());
+    Function::parse(item).and_then(make).unwrap_or_else(|error| {
+        let error = error.to_compile_error();
+        let unit = unit(&[], &visibility, &ident);
+        let root = Options::default().root();
+        let product = products
+            .iter()
+            .map(|product| product.implement(&root, &ident, &quote!(::core::unreachable!())));
+        quote!(#error #unit #(#product)*)
+    })
+}
+
+/// A function under one of the attributes.
+pub(crate) struct Function {
+    /// Without the attributes of its parameters.
+    item: ItemFn,
+    pub(crate) parameters: Vec<Parameter>,
+    /// The text of the doc comment.
+    pub(crate) docs: Option<String>,
+}
+
+impl Function {
+    fn parse(mut item: ItemFn) -> syn::Result<Self> {
+        let signature = &mut item.sig;
+        let refused = |span, why: &str| Err(syn::Error::new(span, why));
+        if !signature.generics.params.is_empty() {
+            return refused(
+                signature.generics.span(),
+                "a generic function has no one schema: write a plain one that calls it",
+            );
+        }
+        if let Some(unsafety) = signature.unsafety {
+            return refused(unsafety.span, "an unsafe function cannot be served to clients");
+        }
+        if let Some(abi) = &signature.abi {
+            return refused(abi.span(), "a function with an ABI of its own cannot be served");
+        }
+        if let ReturnType::Type(_, ty) = &signature.output
+            && let Type::Reference(TypeReference { lifetime, .. }) = &**ty
+            && lifetime.as_ref().is_none_or(|lifetime| lifetime.ident != "static")
+        {
+            return refused(
+                ty.span(),
+                "a result outlives the call: return an owned value, such as a `String`",
+            );
+        }
+        let parameters =
+            signature.inputs.iter_mut().map(Parameter::take).collect::<syn::Result<Vec<_>>>()?;
+        let is_context = |parameter: &&Parameter| matches!(parameter, Parameter::Context { .. });
+        if parameters.iter().filter(is_context).count() > 1 {
+            return refused(signature.inputs.span(), "one context is enough");
+        }
+        let docs = doc_text(&item.attrs)?;
+        Ok(Self { item, parameters, docs })
+    }
+
+    /// The name on the wire.
+    pub(crate) fn name(&self, options: &Options) -> String {
+        let own = || self.item.sig.ident.unraw().to_string();
+        options.name.as_ref().map_or_else(own, |name| name.value())
+    }
+
+    pub(crate) fn is_async(&self) -> bool {
+        self.item.sig.asyncness.is_some()
+    }
+
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Context { .. } => None,
+            Parameter::Argument(argument) => Some(&**argument),
+        })
+    }
+
+    /// The constructor of `product` for this function: `inline`, `blocking` or `waiting`. It is
+    /// marked as the return type's, where the compiler should point if that type does not do.
+    pub(crate) fn constructor(
+        &self,
+        root: &Path,
+        product: &Product,
+        blocking: Option<Span>,
+    ) -> syn::Result<TokenStream> {
+        let how = match (self.is_async(), blocking) {
+            (true, None) => "waiting",
+            (false, Some(_)) => "blocking",
+            (false, None) => "inline",
+            (true, Some(span)) => {
+                let why = "an async function waits, it does not block: drop one of the two";
+                return Err(syn::Error::new(span, why));
+            }
+        };
+        let span = match &self.item.sig.output {
+            ReturnType::Default => self.item.sig.ident.span(),
+            ReturnType::Type(_, ty) => ty.span(),
+        };
+        let (ty, how) = (format_ident!("{}", product.0), format_ident!("{how}"));
+        Ok(quote_spanned!(span=> #root::#ty::#how))
+    }
+
+    /// The handler: a closure that takes the context and an `input`, runs `prepare`, and calls the
+    /// function. `place` says where the value of an argument is held then. With `fallible`,
+    /// `prepare` may fail and the closure returns a `Result`.
+    pub(crate) fn handler(
+        &self,
+        root: &Path,
+        input: &TokenStream,
+        prepare: &TokenStream,
+        place: impl Fn(&Argument) -> TokenStream,
+        fallible: bool,
+    ) -> TokenStream {
+        let ident = &self.item.sig.ident;
+        let context = Ident::new("context", Span::mixed_site());
+        let values = self.parameters.iter().map(|parameter| match parameter {
+            Parameter::Argument(argument) => argument.lend(&place(argument)),
+            Parameter::Context { owned } => match (self.is_async(), owned) {
+                (true, true) | (false, false) => quote!(#context),
+                (true, false) => quote!(&#context),
+                (false, true) => quote!(::core::clone::Clone::clone(#context)),
+            },
+        });
+        let is_context = |parameter| matches!(parameter, &Parameter::Context { .. });
+        let pattern =
+            if self.parameters.iter().any(is_context) { quote!(#context) } else { quote!(_) };
+        let wait = self.is_async().then(|| quote!(.await));
+        let mut answer = quote!(#ident::call(#(#values),*) #wait);
+        if fallible {
+            answer = quote!(::core::result::Result::Ok::<_, #root::Failure>(#answer));
+        }
+        if self.is_async() {
+            quote!(|#pattern: #root::Context, #input| async move { #prepare #answer })
+        } else {
+            quote!(|#pattern: &#root::Context, #input| { #prepare #answer })
+        }
+    }
+
+    /// The items that take the function's place. `make` is the expression for `product`.
+    pub(crate) fn declare(
+        &self,
+        root: &Path,
+        product: &Product,
+        make: &TokenStream,
+    ) -> TokenStream {
+        let ItemFn { attrs, vis, sig, block } = &self.item;
+        let ident = &sig.ident;
+        let mut sig = sig.clone();
+        sig.ident = Ident::new("call", ident.span());
+        let unit = unit(attrs, vis, ident);
+        let conditions = conditions(attrs);
+        let implement = product.implement(root, ident, make);
+        quote! {
+            #unit
+            #(#conditions)*
+            impl #ident {
+                #(#attrs)*
+                #[allow(missing_docs, unreachable_pub)]
+                #vis #sig #block
+            }
+            #(#conditions)*
+            #implement
+        }
+    }
+}
+
+impl Product {
+    fn implement(&self, root: &Path, ident: &Ident, make: &TokenStream) -> TokenStream {
+        let Self(ty, into, method) = self;
+        let (ty, into, method) =
+            (format_ident!("{ty}"), format_ident!("{into}"), format_ident!("{method}"));
+        quote! {
+            #[automatically_derived]
+            impl #root::#into for #ident {
+                fn #method(self) -> #root::#ty { #make }
+            }
+        }
+    }
+}
+
+/// The unit struct that carries the function's name and docs.
+fn unit(attributes: &[Attribute], visibility: &Visibility, ident: &Ident) -> TokenStream {
+    let docs = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    let conditions = conditions(attributes);
+    quote! {
+        #(#conditions)*
+        #(#docs)*
+        #[allow(non_camel_case_types, clippy::exhaustive_structs)]
+        #[derive(Clone, Copy, Debug)]
+        #visibility struct #ident;
+    }
+}
+
+/// What decides whether the function is there at all.
+fn conditions(attributes: &[Attribute]) -> Vec<&Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
+}

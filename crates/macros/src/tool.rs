@@ -1,0 +1,133 @@
+//! `#[tool]`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::ext::IdentExt;
+use syn::meta::{ParseNestedMeta, parser};
+use syn::parse::Parser;
+use syn::spanned::Spanned;
+use syn::{Ident, Path};
+
+use crate::function::{Function, TOOL};
+use crate::options::{Options, flag, once, unknown};
+use crate::parameter::Argument;
+
+/// The tool that `function` becomes.
+pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<TokenStream> {
+    let mut options = ToolOptions::default();
+    parser(|meta| options.accept(&meta)).parse2(attribute)?;
+    let root = options.common.root();
+    let name = function.name(&options.common);
+    let constructor = function.constructor(&root, &TOOL, options.blocking)?;
+    let declared = declare_arguments(function, &root);
+    let arguments = Ident::new("arguments", Span::mixed_site());
+    let holder = if function.arguments().next().is_some() { quote!(#arguments) } else { quote!(_) };
+    let place = |argument: &Argument| {
+        let field = &argument.ident;
+        quote!(#arguments.#field)
+    };
+    let handler =
+        function.handler(&root, &quote!(#holder: __Arguments), &TokenStream::new(), place, false);
+    let setters = options.common.setters(function.docs.as_deref());
+    let annotations = options.annotations(&root);
+    let make = quote! {
+        #declared
+        #constructor(#name, #handler) #setters #annotations
+    };
+    Ok(function.declare(&root, &TOOL, &make))
+}
+
+/// The struct of the arguments, with the functions that make its defaults.
+fn declare_arguments(function: &Function, root: &Path) -> TokenStream {
+    let (fields, defaults): (Vec<_>, Vec<_>) = function.arguments().map(field).unzip();
+    let root_text = quote!(#root).to_string().replace(' ', "");
+    let serde = format!("{root_text}::__private::serde");
+    let schemars = format!("{root_text}::__private::schemars");
+    quote! {
+        #(#defaults)*
+        #[derive(#root::__private::serde::Deserialize, #root::__private::schemars::JsonSchema)]
+        #[serde(crate = #serde)]
+        #[schemars(crate = #schemars)]
+        #[allow(non_snake_case)]
+        struct __Arguments { #(#fields,)* }
+    }
+}
+
+/// The field for an argument, and the function that makes its default.
+fn field(argument: &Argument) -> (TokenStream, Option<TokenStream>) {
+    let Argument { ident, held, docs, options, .. } = argument;
+    let rename = options.rename.iter();
+    let title = options.title.iter();
+    let schema = &options.schema;
+    let flatten = options.flatten.iter();
+    let (default, function) = match (&options.default, argument.default()) {
+        (Some(Some(_)), Some(value)) => {
+            let make = format_ident!("default_{}", ident.unraw());
+            let path = make.to_string();
+            let function = quote!(#[allow(non_snake_case)] fn #make() -> #held { #value });
+            (Some(quote!(#[serde(default = #path)])), Some(function))
+        }
+        (Some(None), _) => (Some(quote!(#[serde(default)])), None),
+        _ => (None, None),
+    };
+    let field = quote! {
+        #(#docs)*
+        #(#[serde(rename = #rename)])*
+        #(#[serde(#flatten)])*
+        #default
+        #(#[schemars(title = #title)])*
+        #(#[schemars(#schema)])*
+        #ident: #held
+    };
+    (field, function)
+}
+
+const KNOWN: &str = "name, title, description, blocking, read_only, destructive, idempotent, \
+                     open_world and crate";
+
+#[derive(Default)]
+struct ToolOptions {
+    common: Options,
+    blocking: Option<Span>,
+    read_only: Option<bool>,
+    destructive: Option<bool>,
+    idempotent: Option<bool>,
+    open_world: Option<bool>,
+}
+
+impl ToolOptions {
+    fn accept(&mut self, meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
+        if self.common.accept(meta)? {
+            return Ok(());
+        }
+        let hint = match meta.path.to_token_stream().to_string().as_str() {
+            "blocking" => {
+                let span = meta.path.span();
+                return if flag(meta)? { once(&mut self.blocking, meta, span) } else { Ok(()) };
+            }
+            "read_only" => &mut self.read_only,
+            "destructive" => &mut self.destructive,
+            "idempotent" => &mut self.idempotent,
+            "open_world" => &mut self.open_world,
+            _ => return Err(unknown(meta, KNOWN)),
+        };
+        once(hint, meta, flag(meta)?)
+    }
+
+    /// The call that hands the hints to the builder, if there are any.
+    fn annotations(&self, root: &Path) -> Option<TokenStream> {
+        let hints = [
+            ("read_only_hint", self.read_only),
+            ("destructive_hint", self.destructive),
+            ("idempotent_hint", self.idempotent),
+            ("open_world_hint", self.open_world),
+        ];
+        let said = hints.into_iter().filter_map(|(setter, hint)| {
+            let (setter, hint) = (format_ident!("{setter}"), hint?);
+            Some(quote!(.#setter(#hint)))
+        });
+        let said: Vec<_> = said.collect();
+        let annotations = quote!(#root::types::ToolAnnotations::new() #(#said)*);
+        (!said.is_empty()).then(|| quote!(.annotations(#annotations)))
+    }
+}
