@@ -1,2 +1,52 @@
-//! Placeholder.
+//! Fast Model Context Protocol servers and clients, for every revision from 2024-11-05 to
+//! 2026-07-28.
+//!
+//! A complete server:
+//!
+//! ```no_run
+//! use mcplane::{Server, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool]
+//! fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! # async fn run() -> mcplane::Result<()> {
+//! Server::new("demo", "1.0.0").tool(add).serve(mcplane::stdio()).await
+//! # }
+//! ```
+//!
+//! # Layout, in reading order
+//!
+//! * [`server`] — tools, resources, prompts, and the loop that serves them.
+//! * [`client`] — calls, answers, subscriptions.
+//! * [`transport`] — memory, stdio, child processes.
+//! * [`schema`] — JSON Schema validation on the hot path.
+//! * [`error`] — what went wrong, whose fault it is, whether to try again.
+//!
+//! The protocol itself, without I/O, is [`mcplane_proto`], re-exported as [`proto`].
+
+pub mod client;
+pub mod error;
 pub mod schema;
+pub mod server;
+pub mod transport;
+
+pub use mcplane_macros::{prompt, resource, tool};
+pub use mcplane_proto as proto;
+pub use mcplane_proto::types;
+
+pub use client::Client;
+pub use error::{Error, Result};
+pub use server::{
+    Arguments, Context, Failure, IntoPrompt, IntoResource, IntoResourceTemplate, IntoTool, Json,
+    Prompt, PromptArguments, Resource, ResourceRequest, ResourceTemplate, Server, Service, Tool,
+};
+pub use transport::stdio::stdio;
+
+/// What the expansions of the macros name. Not part of the API.
+#[doc(hidden)]
+pub mod __private {
+    pub use {schemars, serde, serde_json};
+}

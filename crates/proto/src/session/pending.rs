@@ -117,6 +117,14 @@ impl<T> Pending<T> {
         all
     }
 
+    /// The ids of the requests whose tag fits, oldest first.
+    pub fn ids(&self, fits: impl Fn(&T) -> bool) -> Vec<i64> {
+        let fitting = self.entries.iter().filter(|(_, entry)| fits(&entry.tag));
+        let mut ids: Vec<_> = fitting.map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// How many requests are in flight.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -170,6 +170,22 @@ impl<Q, C> ServerSession<Q, C> {
         self.in_flight.remove(id)
     }
 
+    /// Whether a request of `begin` is neither finished nor cancelled.
+    #[must_use]
+    pub fn is_in_flight(&self, id: &Id) -> bool {
+        self.in_flight.contains_key(id)
+    }
+
+    /// Takes out every request of `begin`: the connection is gone.
+    pub fn drain(&mut self) -> Vec<C> {
+        self.in_flight.drain().map(|(_, tag)| tag).collect()
+    }
+
+    /// The ids of our own requests whose tag fits.
+    pub fn asked_by(&self, fits: impl Fn(&Q) -> bool) -> Vec<i64> {
+        self.pending.ids(fits)
+    }
+
     /// How many requests of the client are being answered.
     #[must_use]
     pub fn in_flight(&self) -> usize {

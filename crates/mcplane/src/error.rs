@@ -1,0 +1,202 @@
+//! What can go wrong, whose fault it is, and whether trying again may help.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use mcplane_proto::error::{ErrorObject, Fault, Retry};
+use mcplane_proto::session::HandshakeError;
+
+/// The result of everything in this library that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of the library. Opaque: ask it with the `is_*` functions.
+///
+/// `Display` prints one sentence; the cause, if there is one, is in `source()`.
+pub struct Error(Box<Kind>);
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Cancelled,
+    Closed(String),
+    Handshake(HandshakeError),
+    Io(String, io::Error),
+    Malformed(String),
+    Misuse(String),
+    Overloaded,
+    Rpc(ErrorObject),
+    Spawn(mcplane_process::SpawnError),
+    TimedOut(String),
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self(Box::new(kind))
+    }
+
+    pub(crate) fn io(doing: impl Into<String>, error: io::Error) -> Self {
+        Self::new(Kind::Io(doing.into(), error))
+    }
+
+    pub(crate) fn closed(how: impl Into<String>) -> Self {
+        Self::new(Kind::Closed(how.into()))
+    }
+
+    pub(crate) fn malformed(why: impl Into<String>) -> Self {
+        Self::new(Kind::Malformed(why.into()))
+    }
+
+    pub(crate) fn misuse(why: impl Into<String>) -> Self {
+        Self::new(Kind::Misuse(why.into()))
+    }
+
+    /// The peer answered with a JSON-RPC error; [`Error::rpc`] has it.
+    #[must_use]
+    pub fn is_rpc(&self) -> bool {
+        matches!(*self.0, Kind::Rpc(_))
+    }
+
+    /// The JSON-RPC error that the peer answered with.
+    #[must_use]
+    pub fn rpc(&self) -> Option<&ErrorObject> {
+        match &*self.0 {
+            Kind::Rpc(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// No answer came in time.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(*self.0, Kind::TimedOut(_) | Kind::Handshake(HandshakeError::TimedOut { .. }))
+    }
+
+    /// The request was cancelled, by us or by the peer.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        matches!(*self.0, Kind::Cancelled)
+    }
+
+    /// The connection ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(*self.0, Kind::Closed(_) | Kind::Handshake(HandshakeError::Closed { .. }))
+    }
+
+    /// A bound of this side is reached; try again later.
+    #[must_use]
+    pub fn is_overloaded(&self) -> bool {
+        matches!(*self.0, Kind::Overloaded)
+    }
+
+    /// The two sides did not come to speak the same protocol.
+    #[must_use]
+    pub fn is_handshake(&self) -> bool {
+        matches!(*self.0, Kind::Handshake(_))
+    }
+
+    /// The server's command could not be started.
+    #[must_use]
+    pub fn is_spawn(&self) -> bool {
+        matches!(*self.0, Kind::Spawn(_))
+    }
+
+    /// Reading or writing failed.
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        matches!(*self.0, Kind::Io(..))
+    }
+
+    /// The peer broke the protocol.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        matches!(*self.0, Kind::Malformed(_))
+    }
+
+    /// This library was asked for something that cannot be: a programming error of the caller.
+    #[must_use]
+    pub fn is_misuse(&self) -> bool {
+        matches!(*self.0, Kind::Misuse(_))
+    }
+
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match &*self.0 {
+            Kind::Rpc(error) => error.code.fault(),
+            Kind::Cancelled | Kind::Misuse(_) | Kind::Spawn(_) => Fault::Caller,
+            Kind::Overloaded => Fault::Us,
+            Kind::Closed(_)
+            | Kind::Handshake(_)
+            | Kind::Io(..)
+            | Kind::Malformed(_)
+            | Kind::TimedOut(_) => Fault::Peer,
+        }
+    }
+
+    /// Whether the same request may succeed if it is sent again.
+    #[must_use]
+    pub fn retry(&self) -> Retry {
+        match &*self.0 {
+            Kind::Rpc(error) => error.code.retry(),
+            Kind::Overloaded => Retry::Later,
+            Kind::Closed(_) | Kind::Io(..) | Kind::TimedOut(_) => Retry::Perhaps,
+            Kind::Cancelled
+            | Kind::Handshake(_)
+            | Kind::Malformed(_)
+            | Kind::Misuse(_)
+            | Kind::Spawn(_) => Retry::Never,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Cancelled => f.write_str("the request was cancelled"),
+            Kind::Closed(how) => write!(f, "the connection is closed: {how}"),
+            Kind::Handshake(error) => write!(f, "{error}"),
+            Kind::Io(doing, error) => write!(f, "{doing}: {error}"),
+            Kind::Malformed(why) => write!(f, "the peer broke the protocol: {why}"),
+            Kind::Misuse(why) => f.write_str(why),
+            Kind::Overloaded => f.write_str("too many requests are in flight; try again later"),
+            Kind::Rpc(error) => write!(f, "{error}"),
+            Kind::Spawn(error) => write!(f, "{error}"),
+            Kind::TimedOut(what) => write!(f, "no answer in time: {what}"),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mcplane::Error({:?})", self.0)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &*self.0 {
+            Kind::Io(_, error) => Some(error),
+            Kind::Spawn(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<ErrorObject> for Error {
+    fn from(error: ErrorObject) -> Self {
+        Self::new(Kind::Rpc(error))
+    }
+}
+
+impl From<HandshakeError> for Error {
+    fn from(error: HandshakeError) -> Self {
+        Self::new(Kind::Handshake(error))
+    }
+}
+
+impl From<mcplane_process::SpawnError> for Error {
+    fn from(error: mcplane_process::SpawnError) -> Self {
+        Self::new(Kind::Spawn(error))
+    }
+}

@@ -1,0 +1,342 @@
+//! Who answers which request, and how the answer is written.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::Poll;
+
+use mcplane_proto::error::{Code, ErrorObject};
+use mcplane_proto::message::{Message, Part, write};
+use mcplane_proto::method::Method;
+use mcplane_proto::types::{
+    self, CallToolResult, CompleteParams, GetPromptParams, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
+    ResultContext, WireResult, parse_params,
+};
+use mcplane_proto::version::{Era, Revision};
+use serde_json::json;
+
+use super::connection::{Connection, InFlight};
+use super::context::{Context, Event, Stop};
+use super::handler::Handler;
+use super::outcome::Failure;
+use super::pool::run_contained;
+use super::prompt::{Prompt, PromptArguments};
+use super::resource::ResourceRequest;
+use super::rounds::Rounds;
+use super::tool::{Arguments, CompiledTool};
+use super::Service;
+
+impl Connection {
+    /// One request, from its parameters to its handler. Errors are answered here.
+    pub(super) fn dispatch(&mut self, method: Method, revision: Revision, message: Message) {
+        let refused = match method {
+            Method::ToolsCall => self.call_tool(revision, &message),
+            Method::ResourcesRead => self.read_resource(revision, &message),
+            Method::PromptsGet => self.fill_prompt(revision, &message),
+            Method::Complete => self.complete(revision, &message),
+            _ => self.list(method, revision, &message),
+        };
+        if let Err(error) = refused {
+            let start = self.out.len();
+            write::error(&mut self.out, message.part(Part::Id), &error);
+            self.end_reply(start);
+        }
+    }
+
+    fn call_tool(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
+        let catalog = Arc::clone(&self.catalog);
+        let name = required(message, Part::Name, "name")?;
+        let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", short(&name)));
+        let tool = catalog.tools.get(&name).ok_or_else(unknown)?;
+        let arguments = Arguments::new(message.share(Part::Arguments));
+        if let Err(violations) = tool.input.check(arguments.as_bytes()) {
+            let why = format!("invalid arguments for tool `{name}`: {violations}");
+            // From 2025-11-25 on the model reads it and mends its call; before, the client.
+            if revision < Revision::V2025_11_25 {
+                return Err(ErrorObject::invalid_params(why));
+            }
+            let start = self.out.len();
+            let result = CallToolResult::text(why).error();
+            write_result(&result, &self.service, revision, message, &mut self.out);
+            self.end_reply(start);
+            return Ok(());
+        }
+        let context = self.context(Method::ToolsCall, revision, message)?;
+        let (output, definition) = (tool.output.clone(), Arc::clone(&tool.definition));
+        self.run(&tool.handler, context, arguments, move |result, reply| {
+            match CompiledTool::check(output.as_ref(), &definition.name, result) {
+                Ok(result) => reply.result(&result),
+                Err(Failure::Text(why)) => reply.result(&CallToolResult::text(why).error()),
+                Err(Failure::Rpc(error)) => reply.error(&error),
+            }
+        })
+    }
+
+    fn read_resource(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
+        let catalog = Arc::clone(&self.catalog);
+        let uri = required(message, Part::Uri, "uri")?;
+        let (handler, mime_type, variables) = match catalog.resources.get(&uri) {
+            Some(found) => (&found.handler, &found.definition.mime_type, Vec::new()),
+            None => catalog
+                .templates
+                .iter()
+                .find_map(|row| {
+                    let variables = row.1.matches(&uri)?;
+                    Some((&row.0.handler, &row.0.definition.mime_type, variables))
+                })
+                .ok_or_else(|| resource_not_found(revision, &uri))?,
+        };
+        let request = ResourceRequest { uri: uri.into_owned(), variables };
+        let context = self.context(Method::ResourcesRead, revision, message)?;
+        let (cache, mime_type) = (self.service.0.cache.clone(), mime_type.clone());
+        self.run(handler, context, request, move |result, reply| match result {
+            Ok(result) => {
+                let mut result: ReadResourceResult = result;
+                for contents in &mut result.contents {
+                    contents.mime_type = contents.mime_type.take().or_else(|| mime_type.clone());
+                }
+                if result.ttl_ms == 0 {
+                    result = result.cached(cache.ttl_ms, cache.scope);
+                }
+                reply.result(&result);
+            }
+            Err(failure) => reply.error(&failure.into_rpc()),
+        })
+    }
+
+    fn fill_prompt(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
+        let catalog = Arc::clone(&self.catalog);
+        let params: GetPromptParams = parse_params(message.part(Part::Params))?;
+        let name = params.name;
+        let unknown = || ErrorObject::invalid_params(format!("unknown prompt: {}", short(&name)));
+        let prompt = catalog.prompts.get(&name).ok_or_else(unknown)?;
+        let arguments = PromptArguments::new(params.arguments.unwrap_or_default());
+        Prompt::check(&prompt.definition, &arguments)?;
+        let context = self.context(Method::PromptsGet, revision, message)?;
+        let description = prompt.definition.description.clone();
+        self.run(&prompt.handler, context, arguments, move |result, reply| match result {
+            Ok(mut result) => {
+                result.description = result.description.take().or(description);
+                reply.result(&result);
+            }
+            Err(failure) => reply.error(&failure.into_rpc()),
+        })
+    }
+
+    fn complete(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
+        let catalog = Arc::clone(&self.catalog);
+        let missing = || ErrorObject::method_not_found(Method::Complete.as_str());
+        let handler = catalog.completion.as_ref().ok_or_else(missing)?;
+        let params: CompleteParams = parse_params(message.part(Part::Params))?;
+        let context = self.context(Method::Complete, revision, message)?;
+        self.run(handler, context, params, |result, reply| match result {
+            Ok(result) => reply.result(&result),
+            Err(failure) => reply.error(&failure.into_rpc()),
+        })
+    }
+
+    fn list(
+        &mut self,
+        method: Method,
+        revision: Revision,
+        message: &Message,
+    ) -> Result<(), ErrorObject> {
+        let cursor = match message.part(Part::Cursor) {
+            None | Some(b"null") => None,
+            Some(_) => Some(required(message, Part::Cursor, "cursor")?),
+        };
+        let (cursor, size) = (cursor.as_deref(), self.service.0.page_size);
+        let (catalog, cache) = (Arc::clone(&self.catalog), self.service.0.cache.clone());
+        let start = self.out.len();
+        macro_rules! page {
+            ($table:ident, $result:ident, $definition:expr) => {{
+                let (rows, next) = catalog.$table.page(cursor, size)?;
+                let mut result = $result::new(rows.into_iter().map($definition).collect());
+                result.next_cursor = next;
+                let result = result.cached(cache.ttl_ms, cache.scope);
+                write_result(&result, &self.service, revision, message, &mut self.out);
+            }};
+        }
+        match method {
+            Method::ToolsList => {
+                page!(tools, ListToolsResult, |tool| types::Tool::clone(&tool.definition));
+            }
+            Method::ResourcesList => {
+                page!(resources, ListResourcesResult, |row| row.definition.clone());
+            }
+            Method::ResourceTemplatesList => {
+                page!(templates, ListResourceTemplatesResult, |row| row.0.definition.clone());
+            }
+            Method::PromptsList => {
+                page!(prompts, ListPromptsResult, |row| row.definition.clone());
+            }
+            _ => return Err(ErrorObject::method_not_found(method.as_str())),
+        }
+        self.end_reply(start);
+        Ok(())
+    }
+
+    fn context(
+        &self,
+        method: Method,
+        revision: Revision,
+        message: &Message,
+    ) -> Result<Context, ErrorObject> {
+        let asks = revision.era() == Era::Modern && method.takes_input();
+        let rounds = match asks {
+            // Inline handlers cannot ask, so that their way costs nothing.
+            true if message.part(Part::RequestState).is_some()
+                || message.part(Part::InputResponses).is_some() =>
+            {
+                Some(Arc::new(Rounds::open(message, &self.service.0.key, "")?))
+            }
+            _ => None,
+        };
+        Ok(Context {
+            message: message.clone(),
+            revision,
+            client: self.session.client_capabilities(message),
+            client_info: self.session.client_info(message),
+            level: self.session.log_level(revision, message),
+            outlet: self.outlet.clone(),
+            service: self.service.clone(),
+            stop: None,
+            rounds,
+        })
+    }
+
+    /// Runs a handler where it belongs. `finish` writes the answer.
+    fn run<I, O, F>(
+        &mut self,
+        handler: &Handler<I, O>,
+        mut context: Context,
+        input: I,
+        finish: F,
+    ) -> Result<(), ErrorObject>
+    where
+        I: Send + 'static,
+        O: Send + 'static,
+        F: FnOnce(O, &mut Reply<'_>) + Send + 'static,
+    {
+        if let Handler::Inline(handler) = handler {
+            let output = run_contained(|| handler(&context, input))?;
+            self.send_notes();
+            let start = self.out.len();
+            finish(output, &mut Reply { context: &context, out: &mut self.out });
+            self.end_reply(start);
+            return Ok(());
+        }
+        let place = self.service.0.pool.place()?;
+        let Some(id) = context.message.id() else { return Ok(()) };
+        let stop = Arc::new(Stop::default());
+        context.stop = Some(Arc::clone(&stop));
+        let method = context.message.method();
+        if context.revision.era() == Era::Modern && method.is_some_and(Method::takes_input) {
+            let none = || Rounds::open(&context.message, &self.service.0.key, "").map(Arc::new);
+            context.rounds = Some(context.rounds.take().map_or_else(none, Ok)?);
+        }
+        let handler = handler.clone();
+        let outlet = self.outlet.clone();
+        let answered = id.clone();
+        let task = tokio::spawn(async move {
+            let output = match handler {
+                Handler::Waiting(handler) => {
+                    let work = handler(context.clone(), input);
+                    place.wait(unless_asking(context.rounds.clone(), work)).await
+                }
+                Handler::Blocking(handler) | Handler::Inline(handler) => {
+                    let context = context.clone();
+                    place.block(move || handler(&context, input)).await.map(Some)
+                }
+            };
+            let mut out = Vec::new();
+            let mut reply = Reply { context: &context, out: &mut out };
+            match output {
+                Ok(Some(output)) => finish(output, &mut reply),
+                Ok(None) => reply.ask(),
+                Err(error) => reply.error(&error),
+            }
+            // The connection is gone: nobody waits for the answer.
+            let _ = outlet.send(Event::Done(answered, out)).await;
+        });
+        let batch = self.current_batch();
+        self.session.begin(id, InFlight { stop, task: task.abort_handle(), batch });
+        Ok(())
+    }
+}
+
+/// Runs a handler until it is done, or asks something that only another round can answer (`None`).
+async fn unless_asking<T>(rounds: Option<Arc<Rounds>>, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(move |cx| match work.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if rounds.as_ref().is_some_and(|rounds| rounds.is_asking()) => {
+            Poll::Ready(None)
+        }
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// An answer being written.
+struct Reply<'a> {
+    context: &'a Context,
+    out: &'a mut Vec<u8>,
+}
+
+impl Reply<'_> {
+    fn result(&mut self, result: &impl WireResult) {
+        let Context { message, revision, service, .. } = self.context;
+        write_result(result, service, *revision, message, self.out);
+    }
+
+    fn error(&mut self, error: &ErrorObject) {
+        write::error(self.out, self.context.message.part(Part::Id), error);
+    }
+
+    /// The questions of a handler that was stopped.
+    fn ask(&mut self) {
+        let Context { message, rounds, service, .. } = self.context;
+        let Some(rounds) = rounds else { return };
+        match rounds.close(message, &service.0.key, "") {
+            Ok(round) => self.result(&round),
+            Err(error) => self.error(&error),
+        }
+    }
+}
+
+fn write_result(
+    result: &impl WireResult,
+    service: &Service,
+    revision: Revision,
+    message: &Message,
+    out: &mut Vec<u8>,
+) {
+    write::begin_result(out, message.part(Part::Id).unwrap_or(b"null"));
+    let server_info = Some(service.0.info_json.as_slice());
+    result.write(&ResultContext { revision, server_info }, out);
+    write::end(out);
+}
+
+fn required<'a>(message: &'a Message, part: Part, key: &str) -> Result<Cow<'a, str>, ErrorObject> {
+    let missing = || ErrorObject::invalid_params(format!("`{key}` is missing or not a string"));
+    message.text(part).ok_or_else(missing)
+}
+
+fn resource_not_found(revision: Revision, uri: &str) -> ErrorObject {
+    let code = match revision.era() {
+        Era::Modern => Code::INVALID_PARAMS,
+        Era::Legacy => Code::RESOURCE_NOT_FOUND,
+    };
+    let uri = short(uri);
+    ErrorObject::new(code, format!("resource not found: {uri}")).with_data(&json!({"uri": uri}))
+}
+
+/// What a peer sent, cut to a length that fits an error message.
+fn short(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(200) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}

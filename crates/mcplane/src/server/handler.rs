@@ -1,0 +1,41 @@
+//! The code that a user hands in, and how it runs.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::context::Context;
+
+/// A boxed future, for handlers that wait.
+pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A handler from an input to an output, and where it runs.
+pub(crate) enum Handler<I, O> {
+    /// In the connection's own task: for work that neither blocks nor waits. There is no channel
+    /// and no spawn between the read and the write.
+    Inline(Arc<dyn Fn(&Context, I) -> O + Send + Sync>),
+    /// On a thread of the blocking pool, one of the server's workers.
+    Blocking(Arc<dyn Fn(&Context, I) -> O + Send + Sync>),
+    /// As a task of its own, one of the server's workers.
+    Waiting(Arc<dyn Fn(Context, I) -> Boxed<O> + Send + Sync>),
+}
+
+impl<I, O> Handler<I, O> {
+    pub(crate) fn waiting<F, Fut>(handler: F) -> Self
+    where
+        F: Fn(Context, I) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = O> + Send + 'static,
+    {
+        Self::Waiting(Arc::new(move |context, input| Box::pin(handler(context, input))))
+    }
+}
+
+impl<I, O> Clone for Handler<I, O> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Inline(handler) => Self::Inline(Arc::clone(handler)),
+            Self::Blocking(handler) => Self::Blocking(Arc::clone(handler)),
+            Self::Waiting(handler) => Self::Waiting(Arc::clone(handler)),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What handlers return, and how it becomes an answer.
+
+use std::any::Any;
+use std::fmt::Display;
+
+use mcplane_proto::error::ErrorObject;
+use mcplane_proto::types::{
+    CallToolResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// Why a handler failed.
+///
+/// Anything that can be displayed becomes one with `?`. For a tool that is a *tool error*: a result
+/// with `isError`, which the model reads (tools §Error handling). An [`Error`] that carries a
+/// JSON-RPC error, such as those of [`Context::elicit`](super::Context::elicit), stays one.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// For the model to read.
+    Text(String),
+    /// For the client: a JSON-RPC error.
+    Rpc(ErrorObject),
+}
+
+impl Failure {
+    /// A JSON-RPC error.
+    #[must_use]
+    pub const fn rpc(error: ErrorObject) -> Self {
+        Self::Rpc(error)
+    }
+
+    /// The failure of anything but a tool: always a JSON-RPC error.
+    pub(crate) fn into_rpc(self) -> ErrorObject {
+        match self {
+            Self::Text(text) => {
+                ErrorObject::new(mcplane_proto::error::Code::INTERNAL_ERROR, text)
+            }
+            Self::Rpc(error) => error,
+        }
+    }
+}
+
+impl<E: Display + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        match (&error as &dyn Any).downcast_ref::<Error>().and_then(Error::rpc) {
+            Some(rpc) => Self::Rpc(rpc.clone()),
+            None => match (&error as &dyn Any).downcast_ref::<ErrorObject>() {
+                Some(rpc) => Self::Rpc(rpc.clone()),
+                None => Self::Text(error.to_string()),
+            },
+        }
+    }
+}
+
+/// What a tool may return.
+pub trait IntoToolResult {
+    /// The schema of the structured content, if the type has one.
+    #[must_use]
+    fn output_schema() -> Option<schemars::Schema> {
+        None
+    }
+
+    /// The answer to the call.
+    ///
+    /// # Errors
+    /// The tool's own failure.
+    fn into_tool_result(self) -> Result<CallToolResult, Failure>;
+}
+
+/// Structured output: the value as `structuredContent` with its schema as `outputSchema`, and as
+/// JSON text for clients that read no data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "a wrapper is its content")]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
+    fn output_schema() -> Option<schemars::Schema> {
+        Some(schemars::schema_for!(T))
+    }
+
+    fn into_tool_result(self) -> Result<CallToolResult, Failure> {
+        Ok(CallToolResult::structured(&self.0)?)
+    }
+}
+
+impl IntoToolResult for CallToolResult {
+    fn into_tool_result(self) -> Result<CallToolResult, Failure> {
+        Ok(self)
+    }
+}
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> Result<CallToolResult, Failure> {
+        Ok(CallToolResult::new(Vec::new()))
+    }
+}
+
+impl IntoToolResult for Content {
+    fn into_tool_result(self) -> Result<CallToolResult, Failure> {
+        Ok(CallToolResult::new(vec![self]))
+    }
+}
+
+impl IntoToolResult for Vec<Content> {
+    fn into_tool_result(self) -> Result<CallToolResult, Failure> {
+        Ok(CallToolResult::new(self))
+    }
+}
+
+impl<T: IntoToolResult, E: Into<Failure>> IntoToolResult for Result<T, E> {
+    fn output_schema() -> Option<schemars::Schema> {
+        T::output_schema()
+    }
+
+    fn into_tool_result(self) -> Result<CallToolResult, Failure> {
+        self.map_err(Into::into)?.into_tool_result()
+    }
+}
+
+macro_rules! text_results {
+    ($($type:ty)*) => {$(
+        impl IntoToolResult for $type {
+            fn into_tool_result(self) -> Result<CallToolResult, Failure> {
+                Ok(CallToolResult::text(self.to_string()))
+            }
+        }
+    )*};
+}
+text_results!(&str bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+
+impl IntoToolResult for String {
+    fn into_tool_result(self) -> Result<CallToolResult, Failure> {
+        Ok(CallToolResult::text(self))
+    }
+}
+
+/// What a resource may return. `uri` is the one that was asked for.
+pub trait IntoResourceResult {
+    /// The answer to the read.
+    ///
+    /// # Errors
+    /// The resource's own failure.
+    fn into_resource_result(self, uri: &str) -> Result<ReadResourceResult, Failure>;
+}
+
+impl IntoResourceResult for ReadResourceResult {
+    fn into_resource_result(self, _: &str) -> Result<Self, Failure> {
+        Ok(self)
+    }
+}
+
+impl IntoResourceResult for ResourceContents {
+    fn into_resource_result(self, _: &str) -> Result<ReadResourceResult, Failure> {
+        Ok(ReadResourceResult::new(vec![self]))
+    }
+}
+
+impl IntoResourceResult for String {
+    fn into_resource_result(self, uri: &str) -> Result<ReadResourceResult, Failure> {
+        ResourceContents::text(uri, self).into_resource_result(uri)
+    }
+}
+
+impl IntoResourceResult for &str {
+    fn into_resource_result(self, uri: &str) -> Result<ReadResourceResult, Failure> {
+        self.to_owned().into_resource_result(uri)
+    }
+}
+
+impl<T: IntoResourceResult, E: Into<Failure>> IntoResourceResult for Result<T, E> {
+    fn into_resource_result(self, uri: &str) -> Result<ReadResourceResult, Failure> {
+        self.map_err(Into::into)?.into_resource_result(uri)
+    }
+}
+
+/// What a prompt may return.
+pub trait IntoPromptResult {
+    /// The answer to `prompts/get`.
+    ///
+    /// # Errors
+    /// The prompt's own failure.
+    fn into_prompt_result(self) -> Result<GetPromptResult, Failure>;
+}
+
+impl IntoPromptResult for GetPromptResult {
+    fn into_prompt_result(self) -> Result<GetPromptResult, Failure> {
+        Ok(self)
+    }
+}
+
+impl IntoPromptResult for Vec<PromptMessage> {
+    fn into_prompt_result(self) -> Result<GetPromptResult, Failure> {
+        Ok(GetPromptResult::new(self))
+    }
+}
+
+impl IntoPromptResult for PromptMessage {
+    fn into_prompt_result(self) -> Result<GetPromptResult, Failure> {
+        Ok(GetPromptResult::new(vec![self]))
+    }
+}
+
+impl IntoPromptResult for String {
+    fn into_prompt_result(self) -> Result<GetPromptResult, Failure> {
+        PromptMessage::user(Content::text(self)).into_prompt_result()
+    }
+}
+
+impl IntoPromptResult for &str {
+    fn into_prompt_result(self) -> Result<GetPromptResult, Failure> {
+        self.to_owned().into_prompt_result()
+    }
+}
+
+impl<T: IntoPromptResult, E: Into<Failure>> IntoPromptResult for Result<T, E> {
+    fn into_prompt_result(self) -> Result<GetPromptResult, Failure> {
+        self.map_err(Into::into)?.into_prompt_result()
+    }
+}

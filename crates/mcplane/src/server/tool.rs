@@ -1,0 +1,274 @@
+//! Tools: a definition for the client, and a handler.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcplane_proto::error::ErrorObject;
+use mcplane_proto::types::{self, CallToolResult, Icon, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::context::Context;
+use super::handler::Handler;
+use super::outcome::{Failure, IntoToolResult};
+use crate::error::{Error, Result};
+use crate::schema::{Root, Schema};
+
+/// A tool. Make one with `#[tool]`, or with [`Tool::inline`], [`Tool::blocking`] or
+/// [`Tool::waiting`] from a closure.
+#[derive(Clone)]
+pub struct Tool {
+    pub(crate) definition: types::Tool,
+    pub(crate) handler: Handler<Arguments, Result<CallToolResult, Failure>>,
+    input: Option<Box<RawValue>>,
+    output: Option<Box<RawValue>>,
+}
+
+/// Whatever can be registered as a tool: a [`Tool`], or a function under `#[tool]`.
+pub trait IntoTool {
+    /// The tool.
+    fn into_tool(self) -> Tool;
+}
+
+impl IntoTool for Tool {
+    fn into_tool(self) -> Tool {
+        self
+    }
+}
+
+impl Tool {
+    /// A tool that neither blocks nor waits. It runs in the connection's own task: the fastest way,
+    /// and one slow call of it holds up the whole connection.
+    pub fn inline<A, R>(
+        name: &str,
+        handler: impl Fn(&Context, A) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: IntoToolResult,
+    {
+        let run = move |context: &Context, arguments: Arguments| {
+            handler(context, arguments.parse()?).into_tool_result()
+        };
+        Self::new::<A, R>(name, Handler::Inline(Arc::new(run)))
+    }
+
+    /// A tool that computes for long or calls blocking functions. It runs on a thread, as one of
+    /// the server's workers.
+    pub fn blocking<A, R>(
+        name: &str,
+        handler: impl Fn(&Context, A) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: IntoToolResult,
+    {
+        let run = move |context: &Context, arguments: Arguments| {
+            handler(context, arguments.parse()?).into_tool_result()
+        };
+        Self::new::<A, R>(name, Handler::Blocking(Arc::new(run)))
+    }
+
+    /// A tool that waits: an async closure. It runs as a task, as one of the server's workers.
+    pub fn waiting<A, R, F, Fut>(name: &str, handler: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send,
+        R: IntoToolResult,
+        F: Fn(Context, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = R> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let run = move |context: Context, arguments: Arguments| {
+            let handler = Arc::clone(&handler);
+            async move { handler(context, arguments.parse()?).await.into_tool_result() }
+        };
+        Self::new::<A, R>(name, Handler::waiting(run))
+    }
+
+    fn new<A: JsonSchema, R: IntoToolResult>(
+        name: &str,
+        handler: Handler<Arguments, Result<CallToolResult, Failure>>,
+    ) -> Self {
+        let input = object_schema(schemars::schema_for!(A));
+        let mut definition = types::Tool::new(name, input.unwrap_or_else(empty_object));
+        definition.output_schema = R::output_schema().and_then(|schema| to_raw_value(&schema).ok());
+        Self { definition, handler, input: None, output: None }
+    }
+
+    /// What the tool does, for the model.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Hints on what the tool does to the world.
+    #[must_use]
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// One more icon.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.push(icon);
+        self
+    }
+
+    /// The tool's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, meta: Box<RawValue>) -> Self {
+        self.definition.meta = Some(meta);
+        self
+    }
+
+    /// Another input schema than that of the handler's type: JSON Schema 2020-12, as JSON text that
+    /// is listed byte for byte.
+    #[must_use]
+    pub fn input_schema(mut self, schema: Box<RawValue>) -> Self {
+        self.input = Some(schema);
+        self
+    }
+
+    /// Another output schema than that of the handler's type.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Box<RawValue>) -> Self {
+        self.output = Some(schema);
+        self
+    }
+
+    /// The tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// Compiles the schemas; from here on the tool can be called.
+    pub(crate) fn compile(mut self) -> Result<CompiledTool> {
+        if let Some(schema) = self.input {
+            self.definition.input_schema = schema;
+        }
+        if let Some(schema) = self.output {
+            self.definition.output_schema = Some(schema);
+        }
+        let name = &self.definition.name;
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+            let why = format!("tool name {name:?}: 1 to {NAME_BYTES_MAX} printable characters");
+            return Err(Error::misuse(why));
+        }
+        let bad = |which: &str, error| Error::misuse(format!("tool `{name}`: {which}: {error}"));
+        let input = Schema::compile(&self.definition.input_schema, Root::Object)
+            .map_err(|error| bad("input schema", error))?;
+        let output = match &self.definition.output_schema {
+            Some(schema) => {
+                let compiled = Schema::compile(schema, Root::Any);
+                Some(compiled.map_err(|error| bad("output schema", error))?)
+            }
+            None => None,
+        };
+        let definition = Arc::new(self.definition);
+        Ok(CompiledTool { definition, handler: self.handler, input, output })
+    }
+}
+
+/// Longest tool name, in bytes (2025-11-25 tools §Tool names: 1 to 128 characters).
+const NAME_BYTES_MAX: usize = 128;
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.definition.name).finish_non_exhaustive()
+    }
+}
+
+/// A tool whose schemas are compiled.
+#[derive(Clone)]
+pub(crate) struct CompiledTool {
+    pub(crate) definition: Arc<types::Tool>,
+    pub(crate) handler: Handler<Arguments, Result<CallToolResult, Failure>>,
+    pub(crate) input: Schema,
+    pub(crate) output: Option<Schema>,
+}
+
+impl CompiledTool {
+    /// Holds a result against the output schema: what a server promises, it keeps (2025-06-18
+    /// tools §Output schema: structured results MUST conform).
+    pub(crate) fn check(
+        output: Option<&Schema>,
+        name: &str,
+        result: Result<CallToolResult, Failure>,
+    ) -> Result<CallToolResult, Failure> {
+        let result = result?;
+        let (Some(schema), false) = (output, result.is_error()) else { return Ok(result) };
+        let why = match &result.structured_content {
+            Some(content) => match schema.check(content.get().as_bytes()) {
+                Ok(()) => return Ok(result),
+                Err(violations) => violations.to_string(),
+            },
+            None => "there is no structured content".to_owned(),
+        };
+        let why = format!("tool `{name}` broke its own output schema: {why}");
+        Err(Failure::Rpc(ErrorObject::new(mcplane_proto::error::Code::INTERNAL_ERROR, why)))
+    }
+}
+
+/// The arguments of a call: JSON text until somebody parses it.
+#[derive(Clone, Debug)]
+pub struct Arguments(Bytes);
+
+impl Arguments {
+    pub(crate) fn new(json: Option<Bytes>) -> Self {
+        Self(json.unwrap_or_else(|| Bytes::from_static(b"{}")))
+    }
+
+    /// The arguments as a type.
+    ///
+    /// # Errors
+    /// Says which member has the wrong form. Rare after validation: a type can be stricter than
+    /// its schema.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.0)
+            .map_err(|error| Failure::Text(format!("invalid arguments: {error}")))
+    }
+
+    /// The arguments as a tree.
+    ///
+    /// # Errors
+    /// As [`Arguments::parse`].
+    pub fn to_value(&self) -> Result<serde_json::Value, Failure> {
+        self.parse()
+    }
+
+    /// The JSON text as it came.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// The schema of an argument type, which must be an object: `()` and the like become one.
+fn object_schema(mut schema: schemars::Schema) -> Option<Box<RawValue>> {
+    let is_object = schema.get("type").is_some_and(|kind| kind == "object");
+    let is_open = schema.as_object().is_some_and(|object| !object.contains_key("type"))
+        && (schema.get("properties").is_some() || schema.get("$ref").is_some());
+    if !is_object && !is_open {
+        return None;
+    }
+    schema.remove("title");
+    schema.insert("type".into(), "object".into());
+    to_raw_value(&schema).ok()
+}
+
+fn empty_object() -> Box<RawValue> {
+    Schema::empty_object().raw().to_owned()
+}

@@ -1,0 +1,29 @@
+//! Streams of lines that two MCP programs talk over.
+//!
+//! * [`memory`] — a pair inside one process.
+//! * [`stdio`] — this process's own standard input and output.
+//! * [`process`] — a server that is started as a child process.
+
+pub mod memory;
+pub mod process;
+pub mod stdio;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::error::Result;
+
+/// A connected byte stream in two halves that carries one message per line.
+///
+/// The halves may fail at any time; whoever drives them maps that to the end of the connection.
+pub trait Transport: Send + 'static {
+    /// Where the peer's messages come from.
+    type Reader: AsyncRead + Send + Unpin + 'static;
+    /// Where our messages go.
+    type Writer: AsyncWrite + Send + Unpin + 'static;
+
+    /// Opens the stream. Called once, inside a tokio runtime.
+    ///
+    /// # Errors
+    /// If the stream cannot be opened; the error says which one and why.
+    fn open(self) -> Result<(Self::Reader, Self::Writer)>;
+}
