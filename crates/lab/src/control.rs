@@ -76,6 +76,14 @@ impl Control {
         self.errors.load(Ordering::Relaxed)
     }
 
+    /// Forgets the progress of an earlier run; the wish to stop stays.
+    pub(crate) fn begin(&self) {
+        self.enter(Stage::Starting);
+        self.set_permille(0);
+        self.calls.store(0, Ordering::Relaxed);
+        self.errors.store(0, Ordering::Relaxed);
+    }
+
     pub(crate) fn enter(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }

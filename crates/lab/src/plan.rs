@@ -1,5 +1,6 @@
 //! What to do: the tool, the load, when to stop, what to check.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use mcplane_proto::{Era, Revision};
@@ -69,6 +70,23 @@ pub enum Speak {
     Era(Era),
     /// This revision only.
     Revision(Revision),
+}
+
+impl FromStr for Speak {
+    type Err = String;
+
+    /// `auto`, `legacy`, `modern`, or the name of a revision.
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "auto" => Self::Auto,
+            "legacy" => Self::Era(Era::Legacy),
+            "modern" => Self::Era(Era::Modern),
+            name => Self::Revision(Revision::parse(name).ok_or_else(|| {
+                let names = Revision::ALL.map(Revision::as_str).join(", ");
+                format!("auto, legacy, modern, or one of {names}")
+            })?),
+        })
+    }
 }
 
 impl Default for Plan {
@@ -169,6 +187,14 @@ mod tests {
     #[test]
     fn the_default_is_valid() {
         assert_eq!(Plan::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn handshakes_have_names() {
+        assert_eq!("auto".parse(), Ok(Speak::Auto));
+        assert_eq!("legacy".parse(), Ok(Speak::Era(Era::Legacy)));
+        assert_eq!("2025-06-18".parse(), Ok(Speak::Revision(Revision::V2025_06_18)));
+        assert!("2025-06-19".parse::<Speak>().unwrap_err().contains("2025-06-18"));
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub fn run(
     control: &Arc<Control>,
 ) -> Result<Run, Error> {
     plan.validate()?;
+    control.begin();
     std::thread::scope(|scope| {
         let load = || on_this_thread(plan, target, floor, control);
         // A thread of its own, because pinning is for the life of a thread.
@@ -127,7 +128,6 @@ impl Bench<'_> {
 
     /// Opens every session and finds out whether the call works.
     async fn prepare(&self) -> Result<Ready, Error> {
-        self.control.enter(Stage::Starting);
         let Opened { mut connection, peer, tools, start } = open(self.target, self.plan).await?;
         let mut others = Vec::new();
         for _ in 1..self.plan.sessions {

@@ -1,6 +1,8 @@
 //! The lab against real processes. This executable is its own server: it starts itself again with
 //! the name of a behaviour, which is why it does without the test harness.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +36,7 @@ fn main() {
             for (name, test) in TESTS {
                 if wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())) {
                     test();
-                    writeln!(io::stderr(), "test {name} ... ok").unwrap();
+                    eprintln!("test {name} ... ok");
                 }
             }
         }
@@ -191,6 +193,6 @@ fn modern(message: &Value) -> Value {
 }
 
 fn fail(code: i32) -> ! {
-    writeln!(io::stderr(), "out of ink").unwrap();
+    eprintln!("out of ink");
     std::process::exit(code)
 }

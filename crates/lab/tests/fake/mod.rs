@@ -53,7 +53,8 @@ async fn serve(
         let message: Value = serde_json::from_str(&line)?;
         let Some(id) = message.get("id").cloned() else { continue };
         let plain = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
-        match message["method"].as_str().unwrap_or_default() {
+        let Some(method) = message["method"].as_str() else { continue };
+        match method {
             "initialize" => {
                 let info = json!({"name": "fake", "version": "1"});
                 let version = message["params"]["protocolVersion"].clone();
@@ -77,7 +78,7 @@ async fn serve(
                 }
                 call(&out, id, act).await?;
             }
-            method => {
+            _ => {
                 let error = json!({"code": -32601, "message": format!("no {method}")});
                 send(&out, json!({"jsonrpc": "2.0", "id": id, "error": error})).await?;
             }

@@ -1,0 +1,196 @@
+//! The arguments of `mcplane bench`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use mcplane_lab::{Plan, PlanError, Speak, Until};
+use serde_json::value::RawValue;
+
+/// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
+///
+/// Without a target the built-in fixture is measured over memory and stdio.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Durations take ms, s, m or h (500ms, 1.5s, 2m).
+Exit code: 0 measured without an error, 1 the server answered with errors, 2 usage, 3 the server \
+could not be reached or spoken to.")]
+#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
+pub struct BenchArgs {
+    /// Tool to call; by default one that is cheap and changes nothing
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Arguments of the tool; by default built from its input schema
+    #[arg(long, value_name = "JSON", value_parser = raw_json, requires = "tool")]
+    pub args: Option<RawJson>,
+    /// Calls in flight per session; a list measures each in turn
+    #[arg(long, short, value_name = "N", value_delimiter = ',', default_value = "1,32")]
+    pub concurrency: Vec<usize>,
+    /// Stop after so many calls
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
+    pub requests: Option<u64>,
+    /// Stop after so long
+    #[arg(long, short, value_name = "TIME", value_parser = duration, default_value = "3s")]
+    pub duration: Duration,
+    /// Calls (100) or time (1s) to throw away first
+    #[arg(long, value_name = "N|TIME", value_parser = calls_or_time, default_value = "1s")]
+    pub warmup: Until,
+    /// Longest time for one call
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub timeout: Duration,
+    /// Longest time for each step of starting up
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
+    pub start_timeout: Duration,
+    /// Connections; over stdio, processes
+    #[arg(long, short, value_name = "N", default_value_t = 1)]
+    pub sessions: usize,
+    /// Do not compare each result with the first
+    #[arg(long)]
+    pub no_check: bool,
+    /// Do not measure the floor
+    #[arg(long)]
+    pub no_floor: bool,
+    /// Keep generator and server on this core
+    #[arg(long, value_name = "CPU")]
+    pub pin: Option<usize>,
+    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18
+    #[arg(long, value_name = "ERA", default_value = "auto")]
+    pub era: Speak,
+    /// Write everything as JSON to a file, or to stdout in place of the table (-)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Address of a server; only commands can be measured so far
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
+    /// Command that starts a server speaking over stdio
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
+    pub command: Vec<OsString>,
+}
+
+/// JSON text as it was typed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RawJson(Box<RawValue>);
+
+impl BenchArgs {
+    /// One plan for each concurrency.
+    ///
+    /// # Errors
+    /// A sentence that names the flag at fault.
+    pub(super) fn plans(&self) -> Result<Vec<Plan>, String> {
+        if let Some(url) = &self.url {
+            return Err(format!(
+                "{url}: bench speaks to commands only so far; to start one: mcplane bench -- {url}"
+            ));
+        }
+        let valid = |plan: Plan| plan.validate().map(|()| plan);
+        let plans: Result<_, PlanError> =
+            self.concurrency.iter().map(|concurrency| valid(self.plan(*concurrency))).collect();
+        plans.map_err(|error| error.to_string())
+    }
+
+    fn plan(&self, concurrency: usize) -> Plan {
+        Plan {
+            tool: self.tool.clone(),
+            args: self.args.clone().map(|json| json.0),
+            concurrency,
+            until: self.requests.map_or(Until::Elapsed(self.duration), Until::Calls),
+            warmup: self.warmup,
+            timeout: self.timeout,
+            start_timeout: self.start_timeout,
+            sessions: self.sessions,
+            check: !self.no_check,
+            speak: self.era,
+            pin: self.pin,
+            ..Plan::default()
+        }
+    }
+}
+
+fn raw_json(text: &str) -> Result<RawJson, String> {
+    serde_json::from_str(text).map(RawJson).map_err(|error| format!("not JSON: {error}"))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..) {
+        Some("ms") => 1e-3,
+        Some("" | "s") => 1.0,
+        Some("m") => 60.0,
+        Some("h") => 3600.0,
+        _ => return Err("units are ms, s, m and h".to_owned()),
+    };
+    let number: f64 = digits.parse().map_err(|_| "not a number with a unit".to_owned())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
+}
+
+fn calls_or_time(text: &str) -> Result<Until, String> {
+    text.parse().map(Until::Calls).or_else(|_| duration(text).map(Until::Elapsed))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    fn parse(line: &str) -> Result<BenchArgs, clap::Error> {
+        Cli::try_parse_from(std::iter::once("bench").chain(line.split_whitespace()))
+            .map(|cli| cli.bench)
+    }
+
+    #[test]
+    fn the_default_measures_one_and_many_in_flight() {
+        let plans = parse("").unwrap().plans().unwrap();
+        let concurrency: Vec<_> = plans.iter().map(|plan| plan.concurrency).collect();
+        assert_eq!(concurrency, [1, 32]);
+        assert!(
+            plans
+                .iter()
+                .all(|plan| plan.check && plan.until == Until::Elapsed(Duration::from_secs(3)))
+        );
+    }
+
+    #[test]
+    fn flags_reach_the_plan() {
+        let line = "--tool add --args {\"a\":1.0} -c 4 -n 100 --warmup 20 --timeout 250ms -s 2 \
+            --no-check --pin 1 --era legacy -- server --flag -x";
+        let args = parse(line).unwrap();
+        assert_eq!(args.command, ["server", "--flag", "-x"]);
+        let plan = args.plans().unwrap().remove(0);
+        assert_eq!(plan.args.unwrap().get(), "{\"a\":1.0}");
+        assert_eq!((plan.concurrency, plan.sessions, plan.pin), (4, 2, Some(1)));
+        assert_eq!((plan.until, plan.warmup), (Until::Calls(100), Until::Calls(20)));
+        assert_eq!((plan.timeout, plan.check), (Duration::from_millis(250), false));
+        assert_eq!(plan.speak, "legacy".parse().unwrap());
+    }
+
+    #[test]
+    fn times_take_their_units() {
+        for (text, ms) in [("500ms", 500), ("2s", 2000), ("1.5", 1500), ("1m", 60_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for wrong in ["", "s", "1d", "-1s", "1e99h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(calls_or_time("7"), Ok(Until::Calls(7)));
+        assert_eq!(calls_or_time("7s"), Ok(Until::Elapsed(Duration::from_secs(7))));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in ["--args {} ", "--tool a --args {", "-n 1 -d 1s", "--era 2026", "u -- c"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        assert!(parse("-c 0").unwrap().plans().unwrap_err().starts_with("--concurrency"));
+        assert!(parse("http://x/mcp").unwrap().plans().unwrap_err().contains("http://x/mcp"));
+        assert!(parse("--era 2025-06-18").is_ok());
+    }
+}

@@ -1,0 +1,88 @@
+//! What the user sees of a run, and how they end it.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use mcplane_lab::{Control, Stage};
+
+/// How often the bar is drawn.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// The exit code of a program that the user interrupted: 128 + SIGINT.
+const INTERRUPTED: i32 = 130;
+
+/// The first Ctrl-C ends the run, which then reports what it has; the second ends the program.
+pub(super) fn stop_on_interrupt(control: &Arc<Control>) -> anyhow::Result<()> {
+    let control = Arc::clone(control);
+    let wait = move || -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            tokio::signal::ctrl_c().await?;
+            control.stop();
+            tokio::signal::ctrl_c().await?;
+            std::process::exit(INTERRUPTED)
+        })
+    };
+    let thread = thread::Builder::new().name("mcplane-signals".to_owned());
+    thread.spawn(wait).context("cannot start a thread that waits for Ctrl-C")?;
+    Ok(())
+}
+
+/// A progress bar on stderr, if that is a terminal.
+pub(super) struct Watcher {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    pub(super) fn start(control: &Arc<Control>, title: String) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        if !std::io::stderr().is_terminal() {
+            return Self { done, thread: None };
+        }
+        let (finished, control) = (Arc::clone(&done), Arc::clone(control));
+        let draw = move || {
+            let bar = ProgressBar::new(1000).with_prefix(title);
+            // The template is ours; should it be wrong, the default bar is drawn.
+            if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {
+                bar.set_style(style.progress_chars("━╸ "));
+            }
+            while !finished.load(Ordering::Relaxed) {
+                show(&bar, &control);
+                thread::park_timeout(EVERY);
+            }
+            bar.finish_and_clear();
+        };
+        let thread = thread::Builder::new().name("mcplane-progress".to_owned());
+        Self { done, thread: thread.spawn(draw).ok() }
+    }
+
+    /// Removes the bar.
+    pub(super) fn finish(self) {
+        self.done.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread {
+            thread.thread().unpark();
+            // It has no state that a panic could have broken.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn show(bar: &ProgressBar, control: &Control) {
+    bar.set_position(control.permille());
+    bar.set_message(match control.stage() {
+        Stage::Starting => "starting the server".to_owned(),
+        Stage::Validating => "trying the call".to_owned(),
+        Stage::WarmingUp => "warming up".to_owned(),
+        Stage::Measuring => match control.errors() {
+            0 => format!("{} calls", control.calls()),
+            errors => format!("{} calls, {errors} errors", control.calls()),
+        },
+        _ => "stopping".to_owned(),
+    });
+}
