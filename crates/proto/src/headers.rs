@@ -28,6 +28,9 @@ pub const LAST_EVENT_ID: &str = "last-event-id";
 /// The keyword of a property's schema that asks for a mirror.
 pub const ANNOTATION: &str = "x-mcp-header";
 
+/// Most mirrored arguments of one tool: common HTTP servers refuse about 100 headers.
+pub const PARAM_HEADERS_MAX: usize = 64;
+
 /// Integers beyond ±(2^53 − 1) cannot be mirrored.
 const SAFE_INTEGER_MAX: i64 = (1 << 53) - 1;
 
@@ -214,6 +217,9 @@ fn annotated(
     let Value::String(name) = annotation else { return Err("must be a string".into()) };
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(format!("must be a header name (RFC 9110 token), not {:?}", shorten(name)));
+    }
+    if found.len() == PARAM_HEADERS_MAX {
+        return Err(format!("is one more than the {PARAM_HEADERS_MAX} that are mirrored"));
     }
     if found.iter().any(|other| other.name.eq_ignore_ascii_case(name)) {
         return Err(format!("repeats the name {:?}", shorten(name)));

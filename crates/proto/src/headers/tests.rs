@@ -88,6 +88,19 @@ fn every_broken_rule_of_an_annotation_is_named() {
     }
 }
 
+#[test]
+fn mirrored_arguments_are_bounded() {
+    let schema = |count: usize| {
+        let properties: Vec<_> = (0..count)
+            .map(|n| format!(r#""p{n}":{{"type":"string","x-mcp-header":"H{n}"}}"#))
+            .collect();
+        format!(r#"{{"properties":{{{}}}}}"#, properties.join(","))
+    };
+    assert_eq!(param_headers(&schema(PARAM_HEADERS_MAX)).unwrap().len(), PARAM_HEADERS_MAX);
+    let error = param_headers(&schema(PARAM_HEADERS_MAX + 1)).unwrap_err();
+    assert_eq!(error.reason, "is one more than the 64 that are mirrored");
+}
+
 fn params() -> Vec<ParamHeader> {
     let header = |name: &str, path: &[&str]| ParamHeader {
         name: name.into(),

@@ -6,9 +6,10 @@ use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::json::{Text, nullable, open_enum, optional_number, present, setters};
+use super::json::{Text, depth, nullable, open_enum, optional_number, present, setters};
 use super::resources::{Resource, ResourceContents};
 use super::wire::Wire;
+use crate::limits::DEPTH_MAX;
 use crate::version::Revision;
 
 /// One block of content.
@@ -133,6 +134,11 @@ impl<'de> Deserialize<'de> for Content {
             "resource_link" => Self::ResourceLink(block(&raw, &tag)?),
             "resource" => Self::Resource(block(&raw, &tag)?),
             "tool_use" => Self::ToolUse(block(&raw, &tag)?),
+            // Results hold blocks, each read by a parser of its own that counts levels from 0.
+            "tool_result" if depth(raw.get()) > DEPTH_MAX => {
+                let fault = format!("tool_result content is nested deeper than {DEPTH_MAX} levels");
+                return Err(D::Error::custom(fault));
+            }
             "tool_result" => Self::ToolResult(block(&raw, &tag)?),
             _ => Self::Other(raw),
         })

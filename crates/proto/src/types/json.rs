@@ -152,6 +152,30 @@ pub(crate) fn is_object(json: &str) -> bool {
     json.trim_start().starts_with('{')
 }
 
+/// How many levels of arrays and objects a JSON text has.
+pub(crate) fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                while let Some(byte) = bytes.next().filter(|byte| *byte != b'"') {
+                    if byte == b'\\' {
+                        bytes.next();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    deepest
+}
+
 /// A raw value from JSON text that this crate wrote itself.
 pub(crate) fn raw(json: String) -> Box<RawValue> {
     RawValue::from_string(json).unwrap_or_else(|error| {
@@ -300,6 +324,12 @@ mod tests {
         assert!(members("{} {}", |_, _| ()).is_err());
         assert_eq!(member(r#"{"a":1,"b":[2],"a":3}"#, "a").unwrap().get(), "3");
         assert!(member(r#"{"a":1}"#, "b").is_none());
+    }
+
+    #[test]
+    fn depth_counts_brackets_outside_strings() {
+        assert_eq!(depth("1"), 0);
+        assert_eq!(depth(r#"{"[[[\"[":[{}],"b":[]}"#), 3);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Sampling: a server asks the client's model. Deprecated in 2026-07-28 (SEP-2577).
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde::de::{Deserializer, Error as _};
 use serde::ser::Serializer;
@@ -103,21 +104,14 @@ impl CreateMessageParams {
     /// hold nothing else.
     #[must_use]
     pub fn tools_are_answered(&self) -> bool {
-        let mut open: Vec<&str> = Vec::new();
-        for message in &self.messages {
-            let results = || message.content.iter().filter_map(tool_result);
-            if results().next().is_none() {
-                if !open.is_empty() {
-                    return false;
-                }
-            } else {
-                let alone = results().count() == message.content.len();
-                let known = results().all(|id| open.contains(&id));
-                if !alone || !known || !open.iter().all(|id| results().any(|other| other == *id)) {
-                    return false;
-                }
+        let mut open = BTreeSet::new();
+        for SamplingMessage { content, .. } in &self.messages {
+            let results: BTreeSet<_> = content.iter().filter_map(tool_result).collect();
+            let mixed = content.iter().any(|block| tool_result(block).is_none());
+            if results != open || (mixed && !results.is_empty()) {
+                return false;
             }
-            open = message.content.iter().filter_map(tool_use).collect();
+            open = content.iter().filter_map(tool_use).collect();
         }
         open.is_empty()
     }

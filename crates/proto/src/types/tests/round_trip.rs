@@ -71,6 +71,18 @@ fn known_blocks_must_be_whole_and_unknown_members_are_ignored() {
 }
 
 #[test]
+fn results_inside_results_end_somewhere() {
+    let nested = |levels: usize| {
+        let open = r#"{"type":"tool_result","toolUseId":"1","content":["#.repeat(levels);
+        serde_json::from_str::<Content>(&format!("{open}{}", "]}".repeat(levels)))
+    };
+    assert!(nested(50).is_ok());
+    let error = nested(51).unwrap_err().to_string();
+    assert!(error.contains("tool_result content is nested deeper than 100 levels"), "{error}");
+    assert!(nested(100_000).is_err());
+}
+
+#[test]
 fn definitions() {
     same::<Tool>(
         r#"{"name":"t","title":"T","description":"d","inputSchema":{"type":"object","properties":{"b":{},"a":{"default":1.0}}},"outputSchema":true,"annotations":{"title":"x","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false},"execution":{"taskSupport":"maybe"},"icons":[{"src":"data:,"}],"_meta":{"ui":{"z":1,"a":2}}}"#,
