@@ -1,0 +1,91 @@
+//! An allocator that counts, to hold a path to its budget:
+//!
+//! ```
+//! use mcplane_testkit::{CountingAllocator, count};
+//!
+//! #[global_allocator]
+//! static ALLOCATOR: CountingAllocator = CountingAllocator;
+//!
+//! let (numbers, counts) = count(|| Vec::<u64>::with_capacity(4));
+//! assert_eq!((counts.allocations, counts.bytes), (1, 32));
+//! # drop(numbers);
+//! ```
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, which notes what each thread asks of it.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "it stands in a static")]
+pub struct CountingAllocator;
+
+/// What was allocated. Growing a block in place or elsewhere is one more allocation of the bytes
+/// that it grew by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Calls of the allocator that may have taken memory.
+    pub allocations: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+/// Runs `work` and counts what this thread allocates meanwhile. Nothing is counted unless
+/// [`CountingAllocator`] is the global allocator.
+pub fn count<T>(work: impl FnOnce() -> T) -> (T, Counts) {
+    let before = so_far();
+    let value = work();
+    let after = so_far();
+    let counts = Counts {
+        allocations: after.allocations - before.allocations,
+        bytes: after.bytes - before.bytes,
+    };
+    (value, counts)
+}
+
+/// What this thread has allocated since it began.
+#[must_use]
+pub fn so_far() -> Counts {
+    THREAD.try_with(Cell::get).unwrap_or_default()
+}
+
+thread_local! {
+    // Const and without a destructor, so that reaching it never allocates.
+    static THREAD: Cell<Counts> = const { Cell::new(Counts { allocations: 0, bytes: 0 }) };
+}
+
+fn note(bytes: usize) {
+    // A thread that is going away has no counter any more.
+    let _ = THREAD.try_with(|counts| {
+        let Counts { allocations, bytes: before } = counts.get();
+        counts.set(Counts { allocations: allocations + 1, bytes: before + bytes as u64 });
+    });
+}
+
+#[allow(unsafe_code, reason = "GlobalAlloc has no safe form; every call is handed to System as is")]
+// SAFETY: each method passes its arguments to `System` unchanged and returns what that returns;
+// `note` neither allocates nor unwinds.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(layout.size());
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note(size.saturating_sub(layout.size()));
+        // SAFETY: as above.
+        unsafe { System.realloc(block, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
