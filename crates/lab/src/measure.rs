@@ -156,7 +156,8 @@ mod tests {
     use super::*;
 
     fn calls(concurrency: usize, calls: u64) -> Vec<u64> {
-        let plan = Plan { concurrency, until: Until::Calls(calls), ..Plan::default() };
+        let until = Until::Calls(calls);
+        let plan = Plan { concurrency, until, slices: 4, ..Plan::default() };
         let only = |until: Until| match until {
             Until::Calls(calls) => calls,
             Until::Elapsed(_) => 0,
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn time_is_shared_out() {
-        let plan = Plan { until: Until::Elapsed(Duration::from_secs(2)), ..Plan::default() };
+        let until = Until::Elapsed(Duration::from_secs(2));
+        let plan = Plan { until, slices: 4, ..Plan::default() };
         assert_eq!(shares(&plan), [Until::Elapsed(Duration::from_millis(500)); 4]);
     }
 }

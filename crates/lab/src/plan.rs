@@ -104,7 +104,7 @@ impl Default for Plan {
             speak: Speak::Auto,
             pin: None,
             settle: Duration::from_millis(1_100),
-            slices: 4,
+            slices: 10,
         }
     }
 }

@@ -255,7 +255,7 @@ fn the_floor_is_measured_beside_the_target() {
     let floor = run.floor.as_ref().unwrap();
     assert_eq!((run.results.slices.len(), floor.slices.len()), (4, 4));
     assert_eq!((floor.calls_ok, floor.errors), (400, Errors::default()));
-    assert!(run.ratios.unwrap().throughput.unwrap().value > 0.0);
+    assert!(run.ratios.unwrap().throughput.unwrap().value() > 0.0);
 }
 
 #[test]

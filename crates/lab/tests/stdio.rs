@@ -51,7 +51,7 @@ fn a_process_is_measured_beside_its_floor() {
     assert_eq!((floor.calls_ok, floor.errors.total()), (4000, 0));
     if cfg!(target_os = "linux") {
         let ratio = run.ratios.unwrap().cpu_per_call.unwrap();
-        assert!(ratio.value > 0.1, "{ratio:?}");
+        assert!(ratio.value() > 0.1, "{ratio:?}");
         assert!(run.results.resources.rss_bytes_max > Some(0));
         assert_eq!(run.results.resources.processes_max, Some(1));
     }

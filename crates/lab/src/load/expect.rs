@@ -118,9 +118,24 @@ pub(crate) fn fault(answer: &Message, expect: Option<&Expect>) -> Option<(Fault,
     }
     let expect = expect.filter(|expect| expect.check == Check::Equal)?;
     (!expect.is_equal(result)).then(|| {
-        let (first, this) = (shorten(&expect.result), shorten(result));
-        (Fault::WrongContent, format!("the first result was {first} and this one is {this}"))
+        let (first, this) = difference(&expect.result, result);
+        (Fault::WrongContent, format!("the first result has {first} where this one has {this}"))
     })
+}
+
+/// The surroundings of the first byte in which two texts differ.
+fn difference(a: &[u8], b: &[u8]) -> (String, String) {
+    const BEFORE: usize = 24;
+    const SHOWN: usize = 72;
+    let at = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let show = |text: &[u8]| {
+        let start = at.saturating_sub(BEFORE);
+        let rest = text.get(start..).unwrap_or_default();
+        let lead = if start > 0 { "…" } else { "" };
+        let trail = if rest.len() > SHOWN { "…" } else { "" };
+        format!("{lead}{}{trail}", shorten(rest.get(..SHOWN).unwrap_or(rest)))
+    };
+    (show(a), show(b))
 }
 
 #[cfg(test)]
@@ -161,6 +176,15 @@ mod tests {
         ] {
             assert_eq!(verdict(Check::Equal, line), want, "{line}");
         }
+    }
+
+    #[test]
+    fn the_difference_is_shown_in_its_surroundings() {
+        let text = |c: char| format!("{}{c}{}", "a".repeat(100), "z".repeat(100)).into_bytes();
+        let (first, this) = difference(&text('1'), &text('2'));
+        assert_eq!(first, format!("…{}1{}…", "a".repeat(24), "z".repeat(47)));
+        assert_eq!(this, first.replace('1', "2"));
+        assert_eq!(difference(b"ab", b"abc"), ("ab".to_owned(), "abc".to_owned()));
     }
 
     #[test]

@@ -209,24 +209,42 @@ pub struct Ratios {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ratio {
-    /// Over the whole run.
-    pub value: f64,
-    /// The least of any pair of neighbouring slices.
+    /// Over the whole run: the figure of the target by the figure of the floor.
+    pub whole: f64,
+    /// The median over pairs of neighbouring slices, which one disturbed slice does not move.
+    pub median: Option<f64>,
+    /// The least of any pair.
     pub min: Option<f64>,
     /// The greatest of any pair.
     pub max: Option<f64>,
+}
+
+impl Ratio {
+    /// The figure to quote: the median where there is one.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        self.median.unwrap_or(self.whole)
+    }
+
+    fn of(whole: f64, mut pairs: Vec<f64>) -> Self {
+        pairs.sort_by(f64::total_cmp);
+        let at = |index: usize| pairs.get(index).copied();
+        let middle = pairs.len() / 2;
+        let median = match pairs.len() {
+            0 => None,
+            len if len % 2 == 1 => at(middle),
+            _ => at(middle - 1).zip(at(middle)).map(|(a, b)| f64::midpoint(a, b)),
+        };
+        Self { whole, median, min: at(0), max: pairs.last().copied() }
+    }
 }
 
 impl Ratios {
     pub(crate) fn of(target: &Results, floor: &Results) -> Self {
         let pairs: Vec<_> = target.slices.iter().zip(&floor.slices).collect();
         let ratio = |whole: Option<f64>, part: fn(&Slice, &Slice) -> Option<f64>| {
-            let parts = || pairs.iter().filter_map(|(a, b)| part(a, b));
-            whole.map(|value| Ratio {
-                value,
-                min: parts().reduce(f64::min),
-                max: parts().reduce(f64::max),
-            })
+            let parts = pairs.iter().filter_map(|(a, b)| part(a, b)).collect();
+            whole.map(|whole| Ratio::of(whole, parts))
         };
         let some = |value: f64| Some(value);
         Self {

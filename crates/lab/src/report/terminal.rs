@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Ratio, Report, Results, Run};
+use super::{Ratio, Ratios, Report, Results, Run};
 use crate::record::QUANTILES;
 
 /// How to paint.
@@ -27,6 +27,9 @@ impl Report {
         for run in &self.runs {
             // Writing into a string does not fail.
             let _ = Page { out: &mut out, style }.run(run);
+        }
+        if self.runs.len() > 1 {
+            let _ = Page { out: &mut out, style }.summary(&self.runs);
         }
         let environment = &self.environment;
         let cpu = environment.cpu.as_deref().unwrap_or("CPU unknown");
@@ -54,8 +57,8 @@ impl Page<'_> {
         self.out.push('\n');
         let titles = ["", "target", if floor.is_some() { "floor" } else { "" }];
         let [label, target, other] = titles;
-        let ratio = if floor.is_some() { "target ÷ floor" } else { "" };
-        let line = format!("  {label:LABEL$}{target:>18}{other:>18}{ratio:>18}");
+        let ratio = if floor.is_some() { "  target ÷ floor: median, range" } else { "" };
+        let line = format!("  {label:LABEL$}{target:>18}{other:>18}{ratio}");
         writeln!(self.out, "{}", self.style.dim(line.trim_end()))?;
         self.speed(run, floor)?;
         self.resources(run, floor)?;
@@ -70,9 +73,10 @@ impl Page<'_> {
         let server = target.server.as_deref().unwrap_or("unnamed server");
         let version = target.version.as_deref().unwrap_or("");
         let (revision, era) = (&target.revision, &target.era);
+        let tools = if target.tools == 1 { "1 tool" } else { &format!("{} tools", target.tools) };
         self.field(
             "server",
-            &format!("{server} {version} · {revision} ({era}) · {} tools", target.tools),
+            &format!("{} · {revision} ({era}) · {tools}", format!("{server} {version}").trim_end()),
         )?;
         let chosen = if plan.chosen { " (chosen by mcplane)" } else { "" };
         let bytes = format!("{} B out, {} B result", target.call_bytes, target.result_bytes);
@@ -86,7 +90,7 @@ impl Page<'_> {
         self.field(
             "load",
             &format!(
-                "closed loop, {} in flight{sessions} (seen: mean {:.1}, max {}){pin}",
+                "closed loop, {} in flight{sessions} (seen: mean {:.2}, max {}){pin}",
                 plan.concurrency, run.results.in_flight_mean, run.results.in_flight_max
             ),
         )?;
@@ -196,12 +200,11 @@ impl Page<'_> {
         ];
         let listed = kinds.map(|(name, number)| format!("{name} {}", count(number))).join(" · ");
         self.out.push('\n');
-        let line =
-            format!("{} ok · {} errors: {listed}", count(results.calls_ok), count(errors.total()));
-        let line = if errors.total() > 0 { self.style.red(&line) } else { line };
-        self.field("calls", &line)?;
+        let failed = if errors.total() > 0 { self.style.red(&listed) } else { listed };
+        self.field("succeeded", &format!("{} calls", count(results.calls_ok)))?;
+        self.field("failed", &failed)?;
         if let Some(failure) = &results.first_failure {
-            self.field("first", &self.style.red(failure))?;
+            self.field("for example", &self.style.red(failure))?;
         }
         let checked = match run.plan.check.as_str() {
             "equal" => "every result was compared with the first",
@@ -229,6 +232,49 @@ impl Page<'_> {
         Ok(())
     }
 
+    /// One line for each run.
+    fn summary(&mut self, runs: &[Run]) -> fmt::Result {
+        let titles =
+            ["calls/s", "÷ floor", "p50", "÷ floor", "p99", "CPU/call", "÷ floor", "failed"];
+        self.summary_line("in short", titles.map(str::to_owned), Style::dim)?;
+        for run in runs {
+            let (results, ratios) = (&run.results, run.ratios.as_ref());
+            let ratio = |of: fn(&Ratios) -> Option<Ratio>| {
+                ratios
+                    .and_then(of)
+                    .map_or_else(String::new, |ratio| format!("{:.2} ×", ratio.value()))
+            };
+            let cells = [
+                rate(results.throughput_per_s),
+                ratio(|ratios| ratios.throughput),
+                time(ns(results.latency.p50_ns)),
+                ratio(|ratios| ratios.p50),
+                time(ns(results.latency.p99_ns)),
+                time(results.resources.cpu_ns_per_call),
+                ratio(|ratios| ratios.cpu_per_call),
+                count(results.errors.total()),
+            ];
+            let in_flight = run.plan.concurrency * run.plan.sessions;
+            let name = format!("{}, {in_flight} in flight", run.target.transport);
+            self.summary_line(&name, cells, |_, line| line.to_owned())?;
+        }
+        self.out.push('\n');
+        Ok(())
+    }
+
+    fn summary_line(
+        &mut self,
+        name: &str,
+        cells: [String; 8],
+        paint: fn(Style, &str) -> String,
+    ) -> fmt::Result {
+        let mut line = format!("  {name:<22}");
+        for cell in cells {
+            let _ = write!(line, "{cell:>9}");
+        }
+        writeln!(self.out, "{}", paint(self.style, &line))
+    }
+
     /// A named line; what is too long for it continues below.
     fn field(&mut self, name: &str, value: &str) -> fmt::Result {
         let name = self.style.dim(&format!("{name:<12}"));
@@ -248,9 +294,9 @@ impl Page<'_> {
     ) -> fmt::Result {
         let mut line = format!("  {name:LABEL$}{target:>18}{floor:>18}");
         if let Some(ratio) = ratio {
-            let _ = write!(line, "{:>9}", format!("{:.2} ×", ratio.value));
+            let _ = write!(line, "{:>11}", times(ratio.value()));
             if let Some((min, max)) = ratio.min.zip(ratio.max).filter(|(min, max)| min < max) {
-                let range = format!("   {min:.2} to {max:.2} ×");
+                let range = format!("   {} to {}", times(min), times(max));
                 line.push_str(&self.style.dim(&range));
             }
         }
@@ -308,6 +354,16 @@ fn bytes(value: Option<u64>) -> String {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive")]
 fn rate(per_s: f64) -> String {
     if per_s < 100.0 { format!("{per_s:.2}") } else { count(per_s.round() as u64) }
+}
+
+/// A ratio with two or three significant digits.
+fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 0.0995 => format!("{r:.3} ×"),
+        r if r < 9.995 => format!("{r:.2} ×"),
+        r if r < 99.95 => format!("{r:.1} ×"),
+        r => format!("{r:.0} ×"),
+    }
 }
 
 /// A number with commas between thousands.
@@ -393,6 +449,8 @@ mod tests {
             assert_eq!(count(number), text);
         }
         assert_eq!((rate(12.345), rate(1234.5)), ("12.35".to_owned(), "1,235".to_owned()));
+        let ratios = [0.0123, 0.5, 9.99, 12.34, 1705.6].map(times);
+        assert_eq!(ratios, ["0.012 ×", "0.50 ×", "9.99 ×", "12.3 ×", "1706 ×"]);
         assert_eq!(bytes(Some(3 * 1_048_576 / 2)), "1.5 MiB");
     }
 

@@ -74,8 +74,12 @@ fn json_reads_back_and_its_histogram_gives_the_printed_percentiles() {
 fn a_ratio_carries_its_range_over_pairs_of_slices() {
     let ratios = sample(100, true).ratios.unwrap();
     let throughput = ratios.throughput.unwrap();
-    assert_eq!((throughput.value, throughput.min, throughput.max), (0.5, Some(0.25), Some(0.75)));
-    assert_eq!(ratios.p50.unwrap().value, 1.0);
+    assert_eq!((throughput.whole, throughput.median), (0.5, Some(0.5)));
+    assert_eq!((throughput.min, throughput.max), (Some(0.25), Some(0.75)));
+    assert_eq!(ratios.p50.unwrap().value(), 1.0);
+    let odd = Ratio::of(9.0, vec![3.0, 1.0, 2.0]);
+    assert_eq!((odd.value(), odd.min, odd.max), (2.0, Some(1.0), Some(3.0)));
+    assert_eq!(Ratio::of(9.0, vec![]).value(), 9.0);
     assert!(ratios.p99.is_none(), "100 samples are too few for p99");
 }
 
@@ -96,6 +100,19 @@ fn the_text_fits_and_says_what_it_cannot_say() {
     assert!(line("throughput").contains("4,000 calls/s") && line("throughput").contains("0.50 ×"));
     assert!(text.contains("| boom") && text.contains("interrupted"));
     assert!(!text.contains('\x1b'));
+}
+
+#[test]
+fn several_runs_end_with_one_line_each() {
+    let environment = Environment::look();
+    let alone = Report::new(environment.clone(), vec![sample(100, true)]);
+    assert!(!alone.to_text(Style::default()).contains("in short"));
+    let text = Report::new(environment, vec![sample(100, true), sample(400, false)])
+        .to_text(Style::default());
+    let lines: Vec<_> = text.lines().skip_while(|line| !line.contains("in short")).collect();
+    assert!(lines[1].contains("stdio, 1 in flight") && lines[1].contains("0.50 ×"));
+    assert!(lines[1].contains("n/a") && !lines[2].contains("n/a"));
+    assert!(lines.iter().all(|line| line.chars().count() <= 100));
 }
 
 #[test]
