@@ -382,9 +382,7 @@ impl<'a> Scan<'a> {
                 Some(b'\\') => self.escape()?,
                 Some(0x00..=0x1f) => return Err(self.unexpected("an escaped control character")),
                 Some(_) => {}
-                None => {
-                    return Err(ScanError::NotJson { at: self.at, expected: "'\"'" });
-                }
+                None => return Err(self.unexpected("'\"'")),
             }
         }
     }
