@@ -1,0 +1,120 @@
+//! The two halves of the connection, without waiting: lines in, lines out.
+
+use std::fmt;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use mcplane_proto::frame::lines::{self, LineTooLong, Lines};
+use mcplane_proto::limits::MESSAGE_BYTES_MAX;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Bytes asked for in one read: as much as a pipe of Linux holds.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Most bytes that wait for the server to read them. Beyond it calls are refused as overload.
+pub(super) const BACKLOG_BYTES_MAX: usize = 4 * MESSAGE_BYTES_MAX;
+
+/// An output buffer that has grown beyond this is given back when it is empty, in bytes.
+const KEPT_BYTES: usize = 256 * 1024;
+
+pub(super) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+pub(super) struct Wire {
+    reader: Reader,
+    writer: Writer,
+    buffer: BytesMut,
+    lines: Lines,
+    out: Vec<u8>,
+    written: usize,
+    broken: Option<io::Error>,
+}
+
+impl Wire {
+    pub(super) fn new(reader: Reader, writer: Writer) -> Self {
+        Self {
+            reader,
+            writer,
+            buffer: BytesMut::new(),
+            lines: Lines::new(MESSAGE_BYTES_MAX),
+            out: Vec::new(),
+            written: 0,
+            broken: None,
+        }
+    }
+
+    /// Lets `write` append at most one message and ends its line.
+    pub(super) fn put<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let start = self.out.len();
+        let value = write(&mut self.out);
+        if self.out.len() > start {
+            lines::end(&mut self.out, start);
+        }
+        value
+    }
+
+    /// Bytes that wait to be written.
+    pub(super) const fn backlog(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    /// Why writing failed, if it did. Nothing more is written then; what the server said before it
+    /// went away can still be read.
+    pub(super) const fn broken(&self) -> Option<&io::Error> {
+        self.broken.as_ref()
+    }
+
+    /// Reads once. 0 is the end of the stream.
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.buffer.reserve(READ_BYTES);
+        // Cancel safe: a read that is not ready has taken nothing.
+        pin!(self.reader.read_buf(&mut self.buffer)).poll(cx)
+    }
+
+    /// The next whole line of what was read.
+    pub(super) fn next_line(&mut self) -> Option<Result<Bytes, LineTooLong>> {
+        self.lines.next(&mut self.buffer)
+    }
+
+    /// What the server said last, without a newline.
+    pub(super) fn last_line(&mut self) -> Option<Bytes> {
+        self.lines.finish(&mut self.buffer)
+    }
+
+    /// Writes all that waits, in one piece if the system takes it.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.backlog() > 0 && self.broken.is_none() {
+            let rest = self.out.get(self.written..).unwrap_or_default();
+            match ready!(Pin::new(&mut self.writer).poll_write(cx, rest)) {
+                Ok(0) => self.broken = Some(io::ErrorKind::WriteZero.into()),
+                Ok(len) => self.written += len,
+                Err(error) => self.broken = Some(error),
+            }
+        }
+        self.written = 0;
+        self.out.clear();
+        self.out.shrink_to(KEPT_BYTES);
+        if self.broken.is_none()
+            && let Err(error) = ready!(Pin::new(&mut self.writer).poll_flush(cx))
+        {
+            self.broken = Some(error);
+        }
+        Poll::Ready(())
+    }
+
+    /// Writes the rest and closes the writing half.
+    pub(super) async fn close(&mut self) {
+        std::future::poll_fn(|cx| self.poll_flush(cx)).await;
+        if self.broken.is_none() {
+            let _ = self.writer.shutdown().await;
+        }
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").field("backlog", &self.backlog()).finish_non_exhaustive()
+    }
+}
