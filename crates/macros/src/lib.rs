@@ -17,6 +17,9 @@ mod resource;
 mod text;
 mod tool;
 
+#[cfg(test)]
+mod tests;
+
 use proc_macro::TokenStream;
 
 use function::{PROMPT, RESOURCE, TEMPLATE, TOOL, expand};

@@ -55,6 +55,7 @@ fn read(argument: &Argument, text: &TokenStream, root: &Path, what: &str) -> Tok
 
 /// The variable that holds the value of an argument; no name of the user's can clash with it.
 fn holder(argument: &Argument) -> TokenStream {
-    let ident = Ident::new(&argument.ident.to_string(), Span::mixed_site());
+    let mut ident = argument.ident.clone();
+    ident.set_span(Span::mixed_site());
     quote!(#ident)
 }
