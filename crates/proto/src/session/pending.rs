@@ -53,8 +53,9 @@ impl<T> Pending<T> {
             return Err(tag);
         }
         self.last_id += 1;
-        let deadline = timeout.map(|timeout| now + timeout);
-        let latest = now + REQUEST_TIMEOUT_MAX.max(timeout.unwrap_or_default());
+        // A timeout that no clock reaches is none.
+        let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
+        let latest = deadline.unwrap_or(now).max(now + REQUEST_TIMEOUT_MAX);
         self.note(deadline);
         self.entries.insert(self.last_id, Entry { method, tag, timeout, latest, deadline });
         Ok(self.last_id)
@@ -80,7 +81,8 @@ impl<T> Pending<T> {
     /// the request (basic §Timeouts: progress may reset the clock, a maximum must hold).
     pub fn extend(&mut self, now: Instant, id: &Id) -> Option<&mut Entry<T>> {
         let entry = self.entry(id)?;
-        entry.deadline = entry.timeout.map(|timeout| (now + timeout).min(entry.latest));
+        let again = entry.timeout.and_then(|timeout| now.checked_add(timeout));
+        entry.deadline = again.map(|deadline| deadline.min(entry.latest));
         Some(entry)
     }
 
@@ -178,6 +180,15 @@ mod tests {
         assert_eq!(pending.deadline(), Some(start + 3 * SECOND));
         assert_eq!(pending.expire(start + 9 * SECOND).len(), 1);
         assert_eq!(pending.drain().first().map(|(id, e)| (*id, e.tag)), Some((listen, 'c')));
+    }
+
+    #[test]
+    fn a_timeout_that_no_clock_reaches_is_none() {
+        let now = Instant::now();
+        let mut pending = Pending::default();
+        let id = pending.open(now, Method::Ping, Some(Duration::MAX), ()).unwrap();
+        assert!(pending.extend(now, &Id::from(id)).is_some());
+        assert!(pending.expire(now + 2 * REQUEST_TIMEOUT_MAX).is_empty());
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub enum ServerEvent<Q, C> {
 pub struct ServerSession<Q, C> {
     config: ServerConfig,
     legacy: Option<Legacy>,
+    /// A request of 2026-07-28 was understood.
+    modern: bool,
     in_flight: HashMap<Id, C>,
     pending: Pending<Q>,
     listens: HashMap<Id, ListenFilter>,
@@ -110,6 +112,7 @@ impl<Q, C> ServerSession<Q, C> {
         Self {
             config,
             legacy: None,
+            modern: false,
             in_flight: HashMap::new(),
             pending: Pending::default(),
             listens: HashMap::new(),
@@ -125,7 +128,10 @@ impl<Q, C> ServerSession<Q, C> {
     ) -> ServerEvent<Q, C> {
         match message.kind() {
             Kind::Request => match self.admit(message) {
-                Ok((method, revision)) => self.request(method, revision, message, out),
+                Ok((method, revision)) => {
+                    self.modern |= revision.era() == Era::Modern;
+                    self.request(method, revision, message, out)
+                }
                 Err(error) => {
                     write::error(out, message.part(Part::Id), &error);
                     ServerEvent::Handled
@@ -141,15 +147,17 @@ impl<Q, C> ServerSession<Q, C> {
         if failure.is_response {
             return;
         }
-        let since_ids_may_be_absent =
-            self.legacy.as_ref().is_some_and(|legacy| legacy.revision >= Revision::V2025_11_25);
+        let ids_may_be_absent = match &self.legacy {
+            Some(legacy) => legacy.revision >= Revision::V2025_11_25,
+            None => self.modern,
+        };
         match &failure.id {
             Some(id) => {
                 let mut id_json = Vec::new();
                 id.write_json(&mut id_json);
                 write::error(out, Some(&id_json), &failure.object());
             }
-            None if since_ids_may_be_absent => write::error_without_id(out, &failure.object()),
+            None if ids_may_be_absent => write::error_without_id(out, &failure.object()),
             None => write::error(out, None, &failure.object()),
         }
     }
