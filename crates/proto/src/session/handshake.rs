@@ -23,6 +23,8 @@ pub enum EraChoice {
     /// Probe for 2026-07-28, fall back to `initialize` with the newest legacy revision.
     #[default]
     Auto,
+    /// `initialize` without a probe, and whichever legacy revision the server answers with.
+    Legacy,
     /// This revision and no other. For 2026-07-28 a failing discovery is no obstacle: the
     /// revision is pinned, the server's capabilities are then unknown.
     Only(Revision),
@@ -123,6 +125,7 @@ impl Handshake {
     pub const fn start(choice: EraChoice) -> (Self, Step) {
         let asked = match choice {
             EraChoice::Auto => Revision::LATEST,
+            EraChoice::Legacy => Revision::LATEST_LEGACY,
             EraChoice::Only(revision) => revision,
         };
         let step = match asked.era() {
@@ -243,7 +246,7 @@ impl Handshake {
 
     fn legacy(&mut self) -> Step {
         match self.choice {
-            EraChoice::Auto => self.ask(Revision::LATEST_LEGACY),
+            EraChoice::Auto | EraChoice::Legacy => self.ask(Revision::LATEST_LEGACY),
             EraChoice::Only(revision) => {
                 Step::Ready(Peer { revision, info: None, capabilities: None, instructions: None })
             }
@@ -267,6 +270,7 @@ impl Handshake {
     fn accepts(&self, revision: Revision) -> bool {
         match self.choice {
             EraChoice::Auto => true,
+            EraChoice::Legacy => revision.era() == Era::Legacy,
             EraChoice::Only(only) => only == revision,
         }
     }
@@ -390,6 +394,18 @@ mod tests {
             auto().initialize_answered(Ok(b"[]")),
             Step::Failed(HandshakeError::Malformed { .. })
         ));
+    }
+
+    #[test]
+    fn the_legacy_era_takes_any_of_its_revisions_and_no_other() {
+        let (mut legacy, step) = Handshake::start(EraChoice::Legacy);
+        assert!(matches!(step, Step::Initialize(Revision::LATEST_LEGACY)));
+        let result = br#"{"protocolVersion":"2024-11-05","capabilities":{}}"#;
+        let step = legacy.initialize_answered(Ok(result));
+        assert!(matches!(step, Step::Ready(Peer { revision: Revision::V2024_11_05, .. })));
+        let (mut legacy, _) = Handshake::start(EraChoice::Legacy);
+        let step = legacy.initialize_answered(error(-32022, Some(&["2026-07-28"])));
+        assert!(matches!(step, Step::Failed(HandshakeError::Refused { .. })));
     }
 
     #[test]

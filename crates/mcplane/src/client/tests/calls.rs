@@ -69,7 +69,8 @@ async fn every_other_request_has_its_function() {
     assert_eq!(completed.unwrap().values, ["v1", "v2"]);
     assert_eq!(asked["params"]["argument"], json!({"name": "k", "value": "v"}));
 
-    let raw = client.request_raw(Method::ToolsList, &json!({"cursor": ""}));
+    let cursor = json!({"cursor": ""});
+    let raw = client.request_raw(Method::ToolsList, &cursor);
     let (raw, _) = tokio::join!(raw, fake.serve("tools/list", json!({"tools": [], "z": 1.0})));
     assert!(raw.unwrap().ends_with(b"\"z\":1.0}"));
 }

@@ -40,7 +40,9 @@ async fn a_server_that_dies_on_the_probe_is_started_again() {
     assert!(process.exit().is_none());
     client.close().await;
     let exit = process.exit().unwrap().exit.unwrap();
-    assert_eq!((exit.code, exit.rung), (Some(0), Rung::StdinClosed));
+    // It may end before it is asked whether it has: either way nobody had to insist.
+    assert_eq!(exit.code, Some(0));
+    assert!(exit.rung < Rung::Terminated, "{exit}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ fn willing() -> ClientBuilder {
             ElicitParams::Form(form) => ElicitResult::accept().with("name", form.message),
             _ => ElicitResult::decline(),
         })
-        .on_sample(async |_| Ok(CreateMessageResult::new(Content::text("hello"), "model-1")))
+        .on_sample(async |_| Ok(CreateMessageResult::new("model-1", Content::text("hello"))))
 }
 
 #[tokio::test]
@@ -149,7 +149,8 @@ async fn a_round_answers_the_same_questions_and_keeps_the_state() {
         assert!(third["params"].get("requestState").is_none());
         fake.reply(&third, text("done")).await;
     };
-    let (result, ()) = tokio::join!(client.call_tool("greet", &json!({"a": 1})), serve);
+    let arguments = json!({"a": 1});
+    let (result, ()) = tokio::join!(client.call_tool("greet", &arguments), serve);
     assert_eq!(result.unwrap().content[0].as_text(), Some("done"));
 }
 
