@@ -1,3 +1,69 @@
-//! Placeholder.
+//! The `mcplane` command: one file per subcommand, each a thin call into a library crate.
+//!
+//! * `fixture` — a server to test and measure against.
+//! * `inspect` — who a server is and what it offers.
+//! * `bench` — how fast a server is.
+#![allow(clippy::print_stdout, reason = "a command line speaks on standard output")]
 
-fn main() {}
+mod bench;
+mod fixture;
+mod inspect;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+/// The MCP data plane: serve, inspect and measure Model Context Protocol servers.
+#[derive(Parser, Debug)]
+#[command(name = "mcplane", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
+    Bench(bench::BenchArgs),
+    /// Show who a server is and what it offers, or call one of its tools
+    Inspect(inspect::InspectArgs),
+    /// Serve the built-in test server
+    Fixture(fixture::FixtureArgs),
+    /// The null responder that `bench` measures a server against
+    #[command(name = "__floor", hide = true)]
+    Floor,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Bench(args) => bench::run(&args, fixture::in_memory),
+        Command::Floor => floor(),
+        Command::Inspect(args) => on_one_core(inspect::run(args)),
+        Command::Fixture(args) => on_one_core(async move { fixture::run(&args).await }),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("mcplane: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Serves the floor; it ends when its input ends.
+fn floor() -> anyhow::Result<ExitCode> {
+    mcplane_lab::serve_stdio().context("the floor cannot use standard input and output")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a future on a runtime of this thread: a connection has nothing to gain from a second one,
+/// and a hop between cores costs more than a call.
+fn on_one_core(
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(work);
+    // A blocking handler that nobody waits for must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    outcome
+}

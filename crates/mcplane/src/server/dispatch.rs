@@ -64,8 +64,11 @@ impl Connection {
         }
         let context = self.context(Method::ToolsCall, revision, message)?;
         let (output, definition) = (tool.output.clone(), Arc::clone(&tool.definition));
+        let wraps = tool.wraps
+            && (Revision::V2025_06_18..=Revision::V2025_11_25).contains(&revision);
         self.run(&tool.handler, context, arguments, move |result, reply| {
             match CompiledTool::check(output.as_ref(), &definition.name, result) {
+                Ok(result) if wraps => reply.result(&result.wrapped()),
                 Ok(result) => reply.result(&result),
                 Err(Failure::Text(why)) => reply.result(&CallToolResult::text(why).error()),
                 Err(Failure::Rpc(error)) => reply.error(&error),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcplane_proto::error::ErrorObject;
 use mcplane_proto::types::{self, CallToolResult, Icon, ToolAnnotations};
+use mcplane_proto::version::Revision;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -177,8 +178,10 @@ impl Tool {
             }
             None => None,
         };
+        // The answer is the same for both revisions that have to wrap.
+        let wraps = self.definition.wraps_output(Revision::V2025_11_25);
         let definition = Arc::new(self.definition);
-        Ok(CompiledTool { definition, handler: self.handler, input, output })
+        Ok(CompiledTool { definition, handler: self.handler, input, output, wraps })
     }
 }
 
@@ -198,6 +201,8 @@ pub(crate) struct CompiledTool {
     pub(crate) handler: Handler<Arguments, Result<CallToolResult, Failure>>,
     pub(crate) input: Schema,
     pub(crate) output: Option<Schema>,
+    /// Whether 2025-06-18 and 2025-11-25 see structured content as `{"result": …}`.
+    pub(crate) wraps: bool,
 }
 
 impl CompiledTool {

@@ -7,7 +7,7 @@
 //! * [`Message`] — scan, look, splice (this file).
 //! * [`Part`] — the members that the scan finds.
 //! * [`ScanError`], [`ScanFailure`] — why bytes are not a message.
-//! * [`write`] — the envelopes that go out.
+//! * [`mod@write`] — the envelopes that go out.
 
 mod part;
 mod scan;
