@@ -16,7 +16,7 @@ use mcplane_lab::{
 };
 use mcplane_process::Command;
 
-pub use args::BenchArgs;
+pub use args::{BenchArgs, RawJson};
 
 /// Measures what the arguments name, or the built-in fixture over memory and stdio. `fixture`
 /// serves it on the other end of the stream that it returns; it is called inside the lab's
@@ -46,6 +46,7 @@ pub fn run(
     Ok(match failed {
         Some(error) if error.is_usage() => complain(&format!("error: {error}"), 2),
         Some(error) if error.is_unreachable() => complain(&format!("error: {error}"), 3),
+        Some(error @ Error::Interrupted) => complain(&error.to_string(), watch::INTERRUPTED),
         Some(error) => complain(&format!("error: {error}"), 1),
         None => ExitCode::from(u8::from(!clean)),
     })
@@ -78,7 +79,7 @@ fn all(
     for (target, floor) in &targets {
         for plan in plans {
             let title = match of {
-                1 => target.to_string(),
+                1 => String::new(),
                 _ => {
                     format!("{}/{of} {} × {}", runs.len() + 1, target.transport(), plan.concurrency)
                 }

@@ -12,11 +12,9 @@ pub enum Error {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The server cannot be started, reached or understood.
-    #[error("{target}: {what}")]
+    #[error("{what}")]
     Unreachable {
-        /// The command line or the address.
-        target: String,
-        /// What went wrong, with the server's last stderr lines where there are any.
+        /// Which command or address, what went wrong, and the server's last stderr lines.
         what: String,
     },
     /// The server works, but the tool cannot be measured: its call was rejected, or none fits.
@@ -51,6 +49,10 @@ impl Error {
     #[must_use]
     pub const fn is_usage(&self) -> bool {
         matches!(self, Self::Plan(_))
+    }
+
+    pub(crate) fn unreachable(target: &str, what: &str) -> Self {
+        Self::Unreachable { what: format!("cannot measure `{target}`: {what}") }
     }
 
     pub(crate) fn refused(what: impl Into<String>) -> Self {

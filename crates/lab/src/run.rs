@@ -16,7 +16,7 @@ use crate::measure::{Measured, Side};
 use crate::pin::{Affinity, pin};
 use crate::plan::{Plan, Until};
 use crate::report::{PlanInfo, Run, StartInfo, TargetInfo};
-use crate::target::{Connection, Opened, Peer, Silence, Start, Target, open};
+use crate::target::{Connection, LastWords, Opened, Peer, Silence, Start, Target, open};
 
 /// Measures a target, and the floor beside it. Blocks until it is done; meant for a thread that does
 /// nothing else, outside of any async runtime.
@@ -99,29 +99,33 @@ impl Bench<'_> {
             why = measured.as_ref().and_then(|measured| measured.broken.clone());
         }
         self.control.enter(Stage::Finishing);
-        let words = self.close(&mut ready).await;
-        let why = why.map(|why| words.iter().fold(why, |why, words| format!("{why}; {words}")));
+        let words = self.close(&mut ready, why.is_some()).await;
+        let why = why.map(|why| words.iter().fold(why, |why, words| format!("{why}{words}")));
         match measured {
             Some(measured) => Ok(self.report(&ready, calls, &measured, why)),
             None if self.control.is_stopped() => Err(Error::Interrupted),
             None => {
                 let why = why.unwrap_or_else(|| "no call could be made".to_owned());
-                let what = format!("during the warm-up: {why}");
-                Err(Error::Unreachable { target: self.target.to_string(), what })
+                Err(Error::unreachable(
+                    &self.target.to_string(),
+                    &format!("during the warm-up, {why}"),
+                ))
             }
         }
     }
 
-    /// Stops every process; gives the last words of one that had ended by itself.
-    async fn close(&self, ready: &mut Ready) -> Option<String> {
+    /// Stops every process; if the target broke, gives the last words of one that ended by itself.
+    async fn close(&self, ready: &mut Ready, broke: bool) -> Option<LastWords> {
         let mut last_words = None;
         for mut session in ready.fleet.sessions.drain(..) {
-            let ended = session.connection.has_ended();
-            let words = session.connection.stop().await.filter(|_| ended);
-            last_words = last_words.or(words);
+            if broke {
+                let words = session.connection.bury().await.filter(|words| words.exit.is_some());
+                last_words = last_words.or(words);
+            }
+            session.connection.stop().await;
         }
         for session in ready.floor.iter_mut().flat_map(|floor| floor.sessions.drain(..)) {
-            drop(session.connection.stop().await);
+            session.connection.stop().await;
         }
         last_words
     }
@@ -218,9 +222,9 @@ impl Bench<'_> {
             }
             Err(Silence::Closed(_)) => {
                 let why = what("was not answered: the server closed its output".to_owned());
-                let words = connection.last_words().await;
-                let target = self.target.to_string();
-                Err(Error::Unreachable { target, what: format!("{why}{words}") })
+                let words = connection.bury().await.map(|words| words.to_string());
+                let what = format!("{why}{}", words.unwrap_or_default());
+                Err(Error::unreachable(&self.target.to_string(), &what))
             }
         }
     }

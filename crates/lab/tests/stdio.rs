@@ -75,7 +75,7 @@ fn a_server_that_dies_of_the_probe_is_started_again() {
 fn a_death_is_reported_with_the_last_words() {
     let run = measure(&plan(), "mortal").unwrap();
     let broken = run.broken.as_ref().unwrap();
-    assert!(broken.contains("exited with code 7") && broken.contains("out of ink"), "{broken}");
+    assert!(broken.contains("it exited with code 7") && broken.contains("out of ink"), "{broken}");
     assert!(run.results.errors.transport >= 1 && run.results.calls_ok > 0);
 }
 

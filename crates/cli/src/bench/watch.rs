@@ -14,7 +14,7 @@ use mcplane_lab::{Control, Stage};
 const EVERY: Duration = Duration::from_millis(100);
 
 /// The exit code of a program that the user interrupted: 128 + SIGINT.
-const INTERRUPTED: i32 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// The first Ctrl-C ends the run, which then reports what it has; the second ends the program.
 pub(super) fn stop_on_interrupt(control: &Arc<Control>) -> anyhow::Result<()> {
@@ -25,7 +25,7 @@ pub(super) fn stop_on_interrupt(control: &Arc<Control>) -> anyhow::Result<()> {
             tokio::signal::ctrl_c().await?;
             control.stop();
             tokio::signal::ctrl_c().await?;
-            std::process::exit(INTERRUPTED)
+            std::process::exit(i32::from(INTERRUPTED))
         })
     };
     let thread = thread::Builder::new().name("mcplane-signals".to_owned());

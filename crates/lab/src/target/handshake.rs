@@ -124,7 +124,7 @@ async fn shake(target: &Target, plan: &Plan) -> Result<(Connection, Peer), Error
                 Err(format!("it does not speak {revision}: {}", probe.describe()))
             }
             Ok(Probe::Died) => {
-                drop(connection.stop().await);
+                connection.stop().await;
                 connection = target.connect()?;
                 initialize(&mut connection, Revision::LATEST_LEGACY, limit).await
             }

@@ -11,8 +11,9 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-use mcplane_process::{Child, Command};
+use mcplane_process::{Child, Command, Exit, Rung};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 
 pub(crate) use handshake::{Failure, Opened, open};
 pub use handshake::{Peer, Start, Tool};
@@ -25,6 +26,9 @@ pub const MEMORY_BYTES: usize = 64 * 1024;
 
 /// How long a server has to stop after its stdin is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How long a process may take to end after it has closed its output.
+const DYING: Duration = Duration::from_millis(100);
 
 /// stderr lines quoted when a server fails.
 const STDERR_LINES: usize = 8;
@@ -90,17 +94,19 @@ impl Target {
 
     pub(crate) fn connect(&self) -> Result<Connection, Error> {
         let started = Instant::now();
-        let fail = |what: String| Error::Unreachable { target: self.to_string(), what };
+        let fail = |what: &str| Error::unreachable(&self.to_string(), what);
         let (stream, child) = match self {
             Self::Stdio(command) => {
-                let mut child = command.spawn().map_err(|error| fail(error.to_string()))?;
+                let mut child = command
+                    .spawn()
+                    .map_err(|error| Error::Unreachable { what: error.to_string() })?;
                 let (Some(writer), Some(reader)) = (child.take_stdin(), child.take_stdout()) else {
-                    return Err(fail("its stdin and stdout are not pipes".to_owned()));
+                    return Err(fail("its stdin and stdout are not pipes"));
                 };
                 (Stream::new(reader, writer), Some(child))
             }
             Self::Memory(memory) => {
-                ((memory.connect)().map_err(|error| fail(error.to_string()))?, None)
+                ((memory.connect)().map_err(|error| fail(&error.to_string()))?, None)
             }
         };
         Ok(Connection { wire: Wire::new(stream), child, started, target: self.to_string() })
@@ -148,37 +154,53 @@ impl Connection {
         self.child.as_ref().map(Child::pid)
     }
 
-    /// Whether the process has ended by itself.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.as_mut().is_some_and(|child| child.try_wait().is_some())
-    }
-
-    /// Ends the process, and says how it ended and what its last words were.
-    pub(crate) async fn fail(self, what: impl Into<String>) -> Error {
-        let what = what.into();
+    /// Ends the process, and says what happened to it.
+    pub(crate) async fn fail(mut self, what: impl Into<String>) -> Error {
         let noise = self.wire.noise().map(|line| format!(" (it wrote to stdout: {line})"));
-        let noise = noise.unwrap_or_default();
-        let target = self.target.clone();
-        let what = match self.stop().await {
-            Some(last) => format!("{what}{noise}; {last}"),
-            None => format!("{what}{noise}"),
+        let (target, noise) = (self.target.clone(), noise.unwrap_or_default());
+        let last_words = self.bury().await.map_or_else(String::new, |last| last.to_string());
+        Error::unreachable(&target, &format!("{}{noise}{last_words}", what.into()))
+    }
+
+    /// Ends the process with the stop ladder.
+    pub(crate) async fn stop(mut self) {
+        let child = self.child.take();
+        drop(self.wire); // closes its stdin
+        if let Some(mut child) = child {
+            child.stop(GRACE).await;
+        }
+    }
+
+    /// Ends a process that something is wrong with; gives its last words.
+    pub(crate) async fn bury(&mut self) -> Option<LastWords> {
+        let mut child = self.child.take()?;
+        // A process that dies closes its pipes a moment before it can be seen to have ended.
+        let exit = match timeout(DYING, child.wait()).await {
+            Ok(exit) => exit,
+            Err(_) => child.stop(GRACE).await,
         };
-        Error::Unreachable { target, what }
+        let stderr = child.report(STDERR_LINES).stderr.unwrap_or_default();
+        Some(LastWords { exit: (exit.rung == Rung::Itself).then_some(exit), stderr })
     }
+}
 
-    /// Ends the process and gives its last words, ready to follow another sentence.
-    pub(crate) async fn last_words(&mut self) -> String {
-        let Some(child) = &mut self.child else { return String::new() };
-        child.stop(GRACE).await;
-        format!("; {}", child.report(STDERR_LINES))
-    }
+/// How a process ended, if it did so before we made it, and the end of its stderr.
+pub(crate) struct LastWords {
+    pub(crate) exit: Option<Exit>,
+    stderr: Vec<String>,
+}
 
-    /// Ends the process with the stop ladder and gives its last words.
-    pub(crate) async fn stop(self) -> Option<String> {
-        let Self { wire, child, .. } = self;
-        drop(wire); // closes its stdin
-        let mut child = child?;
-        child.stop(GRACE).await;
-        Some(child.report(STDERR_LINES).to_string())
+impl fmt::Display for LastWords {
+    /// Follows another sentence.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.exit {
+            Some(exit) => write!(f, "; it {exit}")?,
+            None => f.write_str("; it was still running")?,
+        }
+        if self.stderr.is_empty() {
+            return f.write_str("; it wrote nothing to stderr");
+        }
+        f.write_str("; its last stderr lines:")?;
+        self.stderr.iter().try_for_each(|line| write!(f, "\n  | {line}"))
     }
 }
