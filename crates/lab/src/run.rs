@@ -18,6 +18,10 @@ use crate::plan::{Plan, Until};
 use crate::report::{PlanInfo, Run, StartInfo, TargetInfo};
 use crate::target::{Connection, LastWords, Opened, Peer, Silence, Start, Target, open};
 
+/// What makes figures of one call in flight hard to compare.
+const ALONE: &str = "With one call in flight, figures move several-fold with the system's choice \
+    whether both processes share a core: compare runs, and ratios, with --pin CPU only.";
+
 /// Measures a target, and the floor beside it. Blocks until it is done; meant for a thread that does
 /// nothing else, outside of any async runtime.
 ///
@@ -261,6 +265,10 @@ impl Bench<'_> {
         }
         if measured.target.total.errors.wrong_content > 0 {
             notes.push("If results may differ, --no-check counts errors only.".to_owned());
+        }
+        let alone = self.plan.concurrency * self.plan.sessions == 1 && self.plan.pin.is_none();
+        if alone && matches!(self.target, Target::Stdio(_)) {
+            notes.push(ALONE.to_owned());
         }
         let results = measured.target.results();
         let floor = measured.floor.as_ref().map(Side::results);

@@ -105,6 +105,12 @@ fn a_pinned_run_works() {
     let pinned = Plan { pin: first.parse().ok(), ..plan() };
     assert!(pinned.pin.is_some());
     assert!(measure(&pinned, "legacy").unwrap().is_clean());
+    // One call in flight can be compared only when it is pinned, and the report says so.
+    for pin in [None, pinned.pin] {
+        let alone = Plan { concurrency: 1, until: Until::Calls(100), pin, ..plan() };
+        let notes = measure(&alone, "legacy").unwrap().notes;
+        assert_eq!(notes.iter().any(|note| note.contains("--pin")), pin.is_none(), "{notes:?}");
+    }
     let nowhere = Plan { pin: Some(1_000_000), ..plan() };
     assert!(matches!(measure(&nowhere, "legacy").unwrap_err(), Error::Machine { .. }));
 }

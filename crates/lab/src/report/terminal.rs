@@ -296,7 +296,7 @@ impl Page<'_> {
         if let Some(ratio) = ratio {
             let _ = write!(line, "{:>11}", times(ratio.value()));
             if let Some((min, max)) = ratio.min.zip(ratio.max).filter(|(min, max)| min < max) {
-                let range = format!("   {} to {}", times(min), times(max));
+                let range = format!("   {} to {}", digits(min), digits(max));
                 line.push_str(&self.style.dim(&range));
             }
         }
@@ -356,13 +356,17 @@ fn rate(per_s: f64) -> String {
     if per_s < 100.0 { format!("{per_s:.2}") } else { count(per_s.round() as u64) }
 }
 
-/// A ratio with two or three significant digits.
 fn times(ratio: f64) -> String {
+    format!("{} ×", digits(ratio))
+}
+
+/// A ratio with two or three significant digits.
+fn digits(ratio: f64) -> String {
     match ratio {
-        r if r < 0.0995 => format!("{r:.3} ×"),
-        r if r < 9.995 => format!("{r:.2} ×"),
-        r if r < 99.95 => format!("{r:.1} ×"),
-        r => format!("{r:.0} ×"),
+        r if r < 0.0995 => format!("{r:.3}"),
+        r if r < 9.995 => format!("{r:.2}"),
+        r if r < 99.95 => format!("{r:.1}"),
+        r => format!("{r:.0}"),
     }
 }
 
