@@ -1,7 +1,7 @@
 //! What the three attributes have in common: a function, and the item that it becomes.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Attribute, Ident, ItemFn, Path, ReturnType, Type, TypeReference, Visibility};
@@ -102,13 +102,14 @@ impl Function {
         })
     }
 
-    /// The constructor of `product` for this function: `inline`, `blocking` or `waiting`. It is
-    /// marked as the return type's, where the compiler should point if that type does not do.
+    /// The call of the constructor of `product` that fits the function: `inline`, `blocking` or
+    /// `waiting`.
     pub(crate) fn constructor(
         &self,
         root: &Path,
         product: &Product,
         blocking: Option<Span>,
+        arguments: &TokenStream,
     ) -> syn::Result<TokenStream> {
         let how = match (self.is_async(), blocking) {
             (true, None) => "waiting",
@@ -119,12 +120,13 @@ impl Function {
                 return Err(syn::Error::new(span, why));
             }
         };
-        let span = match &self.item.sig.output {
-            ReturnType::Default => self.item.sig.ident.span(),
-            ReturnType::Type(_, ty) => ty.span(),
-        };
-        let (ty, how) = (format_ident!("{}", product.0), format_ident!("{how}"));
-        Ok(quote_spanned!(span=> #root::#ty::#how))
+        let span = self.result_span();
+        let (ty, how) = (Ident::new(product.0, span), Ident::new(how, span));
+        let root = root.to_token_stream().into_iter().map(|mut token| {
+            token.set_span(span);
+            token
+        });
+        Ok(quote_spanned!(span=> #(#root)*::#ty::#how(#arguments)))
     }
 
     /// The handler: a closure that takes the context and an `input`, runs `prepare`, and calls the
@@ -156,11 +158,21 @@ impl Function {
         if fallible {
             answer = quote!(::core::result::Result::Ok::<_, #root::Failure>(#answer));
         }
+        let span = self.result_span();
         if self.is_async() {
-            quote!(|#pattern: #root::Context, #input| async move { #prepare #answer })
+            quote_spanned!(span=> |#pattern: #root::Context, #input| async move { #prepare #answer })
         } else {
-            quote!(|#pattern: &#root::Context, #input| { #prepare #answer })
+            quote_spanned!(span=> |#pattern: &#root::Context, #input| { #prepare #answer })
         }
+    }
+
+    /// Where the compiler points if the return type does not do.
+    fn result_span(&self) -> Span {
+        let span = match &self.item.sig.output {
+            ReturnType::Default => self.item.sig.ident.span(),
+            ReturnType::Type(_, ty) => ty.span(),
+        };
+        Span::call_site().located_at(span)
     }
 
     /// The items that take the function's place. `make` is the expression for `product`.

@@ -23,7 +23,6 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
     accept.parse2(attribute)?;
     let root = options.root();
     let name = function.name(&options);
-    let constructor = function.constructor(&root, &PROMPT, None)?;
     let mut listed = Vec::new();
     for argument in function.arguments() {
         argument.options.only(&["rename", "title", "default"], "a prompt's argument is text")?;
@@ -32,7 +31,8 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
     let input = quote!(#root::PromptArguments);
     let handler = text::handler(function, &root, &input, "get", "argument");
     let setters = options.setters(function.docs.as_deref());
-    let make = quote!(#constructor(#name, #handler) #setters #(.argument(#listed))*);
+    let made = function.constructor(&root, &PROMPT, None, &quote!(#name, #handler))?;
+    let make = quote!(#made #setters #(.argument(#listed))*);
     Ok(function.declare(&root, &PROMPT, &make))
 }
 

@@ -20,12 +20,12 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
     let product = if variables.is_empty() { &RESOURCE } else { &TEMPLATE };
     let root = common.root();
     let name = function.name(&common);
-    let constructor = function.constructor(&root, product, blocking)?;
     let input = quote!(#root::ResourceRequest);
     let handler = text::handler(function, &root, &input, "variable", "variable");
     let setters = common.setters(function.docs.as_deref());
     let mime_type = mime_type.iter();
-    let make = quote!(#constructor(#uri, #name, #handler) #setters #(.mime_type(#mime_type))*);
+    let made = function.constructor(&root, product, blocking, &quote!(#uri, #name, #handler))?;
+    let make = quote!(#made #setters #(.mime_type(#mime_type))*);
     Ok(function.declare(&root, product, &make))
 }
 

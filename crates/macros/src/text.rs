@@ -37,7 +37,8 @@ fn read(argument: &Argument, text: &TokenStream, root: &Path, what: &str) -> Tok
     let parsed = inner.unwrap_or(held);
     let invalid = quote!(#root::proto::error::ErrorObject::invalid_params);
     let bad = format!("{what}: {{error}}");
-    let value = quote_spanned! {parsed.span()=>
+    let span = Span::call_site().located_at(parsed.span());
+    let value = quote_spanned! {span=>
         <#parsed as ::core::str::FromStr>::from_str(text)
             .map_err(|error| #root::Failure::rpc(#invalid(::std::format!(#bad))))?
     };

@@ -18,7 +18,6 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
     parser(|meta| options.accept(&meta)).parse2(attribute)?;
     let root = options.common.root();
     let name = function.name(&options.common);
-    let constructor = function.constructor(&root, &TOOL, options.blocking)?;
     let declared = declare_arguments(function, &root);
     let arguments = Ident::new("arguments", Span::mixed_site());
     let holder = if function.arguments().next().is_some() { quote!(#arguments) } else { quote!(_) };
@@ -30,9 +29,10 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
         function.handler(&root, &quote!(#holder: __Arguments), &TokenStream::new(), place, false);
     let setters = options.common.setters(function.docs.as_deref());
     let annotations = options.annotations(&root);
+    let made = function.constructor(&root, &TOOL, options.blocking, &quote!(#name, #handler))?;
     let make = quote! {
         #declared
-        #constructor(#name, #handler) #setters #annotations
+        #made #setters #annotations
     };
     Ok(function.declare(&root, &TOOL, &make))
 }
