@@ -1,1 +1,1 @@
-//! Placeholder.
+//! The tests are in `interop/` and `wire/`; there is nothing to link.
