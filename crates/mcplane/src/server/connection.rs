@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::frame::lines::{self, Lines};
+use mcplane_proto::id::Id;
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
-use mcplane_proto::message::{Message, ScanError, ScanFailure, is_batch, split_batch, write};
+use mcplane_proto::message::{Message, Part, ScanError, ScanFailure, is_batch, split_batch, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::{ServerEvent, ServerSession};
 use serde_json::json;
@@ -129,8 +130,8 @@ fn end_line(out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// The answer to a question of ours.
-pub(super) type Asked = oneshot::Sender<Result<Bytes, ErrorObject>>;
+/// A question of ours: the request that it was asked for, and who waits for the answer.
+pub(super) type Asked = (Option<Id>, oneshot::Sender<Result<Bytes, ErrorObject>>);
 
 /// A request that runs beside the connection's task.
 pub(super) struct InFlight {
@@ -217,12 +218,14 @@ impl Connection {
             ServerEvent::Request(method, revision) => self.dispatch(method, revision, message),
             ServerEvent::Cancelled(running) => {
                 running.cancel();
-                self.withdraw_orphans();
+                // The handler is dropped in a later turn, so its questions are found by its id.
+                let id = message.part(Part::RequestId).and_then(Id::from_json);
+                self.withdraw(|(of, _)| *of == id);
                 if let Some(batch) = running.batch {
                     self.batches.skip(batch, &mut self.out);
                 }
             }
-            ServerEvent::Answered(asked, outcome) => {
+            ServerEvent::Answered((_, asked), outcome) => {
                 // A handler that was dropped meanwhile does not want it any more.
                 let _ = asked.send(outcome);
             }
@@ -258,7 +261,7 @@ impl Connection {
                 let start = self.out.len();
                 let why = "`initialize` must not be part of a batch";
                 let error = ErrorObject::new(Code::INVALID_REQUEST, why);
-                write::error(&mut self.out, message.part(mcplane_proto::message::Part::Id), &error);
+                write::error(&mut self.out, message.part(Part::Id), &error);
                 self.end_reply(start);
             }
             Ok(message) => self.message(now, message),
@@ -305,26 +308,32 @@ impl Connection {
                     lines::write(&mut self.out, &note);
                 }
             }
-            Event::Done(id, reply) => match self.session.finish(&id) {
-                Some(InFlight { batch: Some(batch), .. }) => {
-                    self.batches.late_reply(batch, reply, &mut self.out);
+            Event::Done(id, reply) => {
+                match self.session.finish(&id) {
+                    Some(InFlight { batch: Some(batch), .. }) => {
+                        self.batches.late_reply(batch, reply, &mut self.out);
+                    }
+                    Some(_) => lines::write(&mut self.out, &reply),
+                    // Cancelled while the answer was on its way: nothing may be sent for it.
+                    None => {}
                 }
-                Some(_) => lines::write(&mut self.out, &reply),
-                // Cancelled while the answer was on its way: nothing may be sent for it.
-                None => {}
-            },
-            Event::Ask { method, params, answer } => {
+                // A handler that gave up, or ran out of time, leaves its questions behind.
+                self.withdraw(|(_, asked)| asked.is_closed());
+            }
+            // Asked for a request that was cancelled meanwhile.
+            Event::Ask { id: Some(id), .. } if !self.session.is_in_flight(&id) => {}
+            Event::Ask { id, method, params, answer } => {
                 let asked = self.session.ask(
                     Instant::now(),
                     method,
                     Some(&params),
                     ASK_TIMEOUT,
-                    answer,
+                    (id, answer),
                     &mut self.out,
                 );
                 match asked {
                     Ok(_) => lines::end(&mut self.out, start),
-                    Err(answer) => {
+                    Err((_, answer)) => {
                         let why = format!("this client cannot be asked `{method}`");
                         let _ = answer.send(Err(ErrorObject::new(Code::INVALID_REQUEST, why)));
                     }
@@ -362,13 +371,13 @@ impl Connection {
             write::notification(&mut self.out, cancelled, Some(params.as_bytes()));
             lines::end(&mut self.out, start);
             let why = format!("the client did not answer `{}` in time", entry.method);
-            let _ = entry.tag.send(Err(ErrorObject::new(Code::INTERNAL_ERROR, why)));
+            let _ = entry.tag.1.send(Err(ErrorObject::new(Code::INTERNAL_ERROR, why)));
         }
     }
 
-    /// Takes back the questions of handlers that are gone.
-    fn withdraw_orphans(&mut self) {
-        for id in self.session.asked_by(oneshot::Sender::is_closed) {
+    /// Takes back the questions that nobody waits for any more.
+    fn withdraw(&mut self, is_orphan: impl Fn(&Asked) -> bool) {
+        for id in self.session.asked_by(is_orphan) {
             let start = self.out.len();
             self.session.withdraw(id, "the request was cancelled", &mut self.out);
             lines::end(&mut self.out, start);

@@ -23,7 +23,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Service;
 use super::rounds::Rounds;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// A handler's view of the request that it answers.
 #[derive(Clone)]
@@ -46,7 +46,13 @@ pub(crate) enum Event {
     /// A notification that belongs to a request; dropped if that is cancelled meanwhile.
     Note(Option<Id>, Vec<u8>),
     /// A request of ours to the client (legacy eras).
-    Ask { method: Method, params: Vec<u8>, answer: oneshot::Sender<Result<Bytes, ErrorObject>> },
+    Ask {
+        /// The request that it is asked for.
+        id: Option<Id>,
+        method: Method,
+        params: Vec<u8>,
+        answer: oneshot::Sender<Result<Bytes, ErrorObject>>,
+    },
     /// The answer to a request that ran beside the connection's task.
     Done(Id, Vec<u8>),
 }
@@ -169,7 +175,12 @@ impl Context {
         key: &str,
         question: impl Into<ElicitParams>,
     ) -> Result<ElicitResult> {
-        let question = question.into();
+        let mut question = question.into();
+        if let (ElicitParams::Url(url), Revision::V2025_11_25) = (&mut question, self.revision)
+            && url.elicitation_id.is_none()
+        {
+            url.elicitation_id = Some(elicitation_id()?);
+        }
         let needed = match &question {
             ElicitParams::Url(_) => json!({"elicitation": {"url": {}}}),
             _ => json!({"elicitation": {"form": {}}}),
@@ -248,7 +259,8 @@ impl Context {
         let mut json = Vec::new();
         mcplane_proto::meta::write_params(params, self.revision, None, &mut json);
         let (answer, answered) = oneshot::channel();
-        let event = Event::Ask { method: P::METHOD, params: json, answer };
+        let id = self.message.id();
+        let event = Event::Ask { id, method: P::METHOD, params: json, answer };
         let gone = || Error::closed("the client is gone");
         self.outlet.send(event).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?.map_err(Error::from)
@@ -273,6 +285,14 @@ impl Context {
     }
 }
 
+/// A name for a question at a URL that nobody can guess; 2025-11-25 requires one.
+fn elicitation_id() -> Result<String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|error| Error::misuse(format!("no randomness for an elicitation id: {error}")))?;
+    Ok(format!("{:032x}", u128::from_be_bytes(random)))
+}
+
 /// Events that wait for one connection, at most.
 pub const NOTES_MAX: usize = 1024;
 
@@ -285,11 +305,5 @@ impl fmt::Debug for Context {
             .field("message", &self.message)
             .field("revision", &self.revision)
             .finish_non_exhaustive()
-    }
-}
-
-impl Error {
-    pub(crate) fn cancelled() -> Self {
-        Self::new(Kind::Cancelled)
     }
 }
