@@ -7,6 +7,7 @@ mod fuzz;
 mod icount;
 mod interop;
 mod run;
+mod speed;
 mod test;
 mod tidy;
 
@@ -27,6 +28,8 @@ cargo xtask CHORE
   icount [--update]
                    instructions per operation in bench/icount against the committed baseline;
                    needs valgrind; --update writes the baseline
+  speed [ROUNDS]   echo over stdio beside the floor, rmcp and the TypeScript SDK, in turns on
+                   one core; writes bench/results/ (default 7 rounds)
   docs             the API documentation, in target/doc
 
 With CI set in the environment nothing may be skipped.";
@@ -57,6 +60,10 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         }
         ["icount"] => icount::icount(root, icount::Against::Baseline),
         ["icount", "--update"] => icount::icount(root, icount::Against::Nothing),
+        ["speed"] => speed::speed(root, speed::ROUNDS_DEFAULT),
+        ["speed", rounds] => {
+            speed::speed(root, rounds.parse().context("speed takes a number of rounds")?)
+        }
         ["docs"] => check::docs(root),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");

@@ -26,9 +26,9 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
     /// Show who a server is and what it offers, or call one of its tools
-    Inspect(inspect::InspectArgs),
+    Inspect(Box<inspect::InspectArgs>),
     /// Serve the built-in test server
     Fixture(fixture::FixtureArgs),
     /// The null responder that `bench` measures a server against
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Bench(args) => bench::run(&args, fixture::in_memory),
         Command::Floor => floor(),
-        Command::Inspect(args) => on_one_core(inspect::run(args)),
+        Command::Inspect(args) => on_one_core(inspect::run(*args)),
         Command::Fixture(args) => on_one_core(async move { fixture::run(&args).await }),
     };
     outcome.unwrap_or_else(|error| {

@@ -40,7 +40,7 @@ pub use prompt::{IntoPrompt, Prompt, PromptArguments};
 pub use resource::{
     IntoResource, IntoResourceTemplate, Resource, ResourceRequest, ResourceTemplate,
 };
-pub use tool::{Arguments, IntoTool, Tool};
+pub use tool::{Arguments, IntoTool, NoArguments, Tool};
 
 use catalog::Catalog;
 use handler::Handler;
@@ -61,11 +61,11 @@ const CHANGES_MAX: usize = 256;
 /// A server being put together.
 ///
 /// ```
-/// use mcplane::{Server, Tool};
+/// use mcplane::{NoArguments, Server, Tool};
 ///
 /// let server = Server::new("demo", "1.0.0")
 ///     .instructions("Say hello.")
-///     .tool(Tool::inline("hello", |_, (): ()| "hello").description("Says hello."));
+///     .tool(Tool::inline("hello", |_, _: NoArguments| "hello").description("Says hello."));
 /// ```
 #[derive(Debug)]
 pub struct Server {

@@ -26,7 +26,14 @@ pub struct Tool {
     pub(crate) handler: Handler<Arguments, Result<CallToolResult, Failure>>,
     input: Option<Box<RawValue>>,
     output: Option<Box<RawValue>>,
+    /// Whether the handler's own type describes an object, as arguments must be.
+    takes_object: bool,
 }
+
+/// The argument type of a tool that takes none.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct NoArguments {}
 
 /// Whatever can be registered as a tool: a [`Tool`], or a function under `#[tool]`.
 pub trait IntoTool {
@@ -94,9 +101,10 @@ impl Tool {
         handler: Handler<Arguments, Result<CallToolResult, Failure>>,
     ) -> Self {
         let input = object_schema(schemars::schema_for!(A));
+        let takes_object = input.is_some();
         let mut definition = types::Tool::new(name, input.unwrap_or_else(empty_object));
         definition.output_schema = R::output_schema().and_then(|schema| to_raw_value(&schema).ok());
-        Self { definition, handler, input: None, output: None }
+        Self { definition, handler, input: None, output: None, takes_object }
     }
 
     /// What the tool does, for the model.
@@ -157,8 +165,14 @@ impl Tool {
 
     /// Compiles the schemas; from here on the tool can be called.
     pub(crate) fn compile(mut self) -> Result<CompiledTool> {
-        if let Some(schema) = self.input {
-            self.definition.input_schema = schema;
+        match self.input {
+            Some(schema) => self.definition.input_schema = schema,
+            None if self.takes_object => {}
+            None => {
+                let why = "its argument type is not an object: use `NoArguments` for none, a struct \
+                           for some, or give an `input_schema`";
+                return Err(Error::misuse(format!("tool `{}`: {why}", self.definition.name)));
+            }
         }
         if let Some(schema) = self.output {
             self.definition.output_schema = Some(schema);
@@ -269,7 +283,9 @@ fn object_schema(mut schema: schemars::Schema) -> Option<Box<RawValue>> {
     if !is_object && !is_open {
         return None;
     }
-    schema.remove("title");
+    for noise in ["title", "$schema"] {
+        schema.remove(noise);
+    }
     schema.insert("type".into(), "object".into());
     to_raw_value(&schema).ok()
 }

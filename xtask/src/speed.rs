@@ -1,0 +1,191 @@
+//! Speed beside the floor and beside peers, as raw data under `bench/results/`.
+//!
+//! Rounds of short runs, the order of the servers turned round after each (A B C, C B A, …), all on
+//! one core. Each run has slices of the floor in turns with its own. What is printed are medians
+//! over the rounds.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::interop;
+use crate::run::{cargo, output, run, step};
+
+/// Rounds when none are named; medians of an odd number.
+pub const ROUNDS_DEFAULT: usize = 7;
+
+/// One server that is measured.
+struct Server {
+    name: &'static str,
+    command: Vec<String>,
+}
+
+/// What is read off one run.
+#[derive(Clone, Copy)]
+struct Figures {
+    throughput: f64,
+    p50_ns: f64,
+    cpu_ns: f64,
+    floor_throughput: f64,
+    floor_p50_ns: f64,
+    floor_cpu_ns: f64,
+}
+
+/// Measures and writes `bench/results/<date>-<host>/`.
+pub fn speed(root: &Path, rounds: usize) -> anyhow::Result<()> {
+    step("interop set-up", || interop::setup(root, true))?;
+    let build = ["build", "--release", "--package", "mcplane-cli"];
+    step("release build", || run(&mut cargo(root, &build)))?;
+    let mcplane = target(root)?.join("release/mcplane");
+    let servers = servers(root, &mcplane);
+    let folder = folder(root)?;
+    fs::create_dir_all(&folder)?;
+    let mut figures = vec![Vec::new(); servers.len() * 2];
+    for round in 0..rounds {
+        let mut order: Vec<usize> = (0..servers.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for at in order {
+            let Some(server) = servers.get(at) else { continue };
+            let file = folder.join(format!("{}-{}.json", server.name, round + 1));
+            step(&format!("round {} {}", round + 1, server.name), || {
+                measure(&mcplane, server, &file)
+            })?;
+            for (way, found) in read(&file)?.into_iter().enumerate() {
+                if let Some(all) = figures.get_mut(at * 2 + way) {
+                    all.push(found);
+                }
+            }
+        }
+    }
+    let summary = summary(&servers, &figures, rounds);
+    fs::write(folder.join("summary.md"), &summary)?;
+    println!("{summary}\nraw data: {}", folder.display());
+    Ok(())
+}
+
+fn servers(root: &Path, mcplane: &Path) -> Vec<Server> {
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let interop = root.join("tests/interop");
+    vec![
+        Server { name: "mcplane", command: vec![text(mcplane.into()), "fixture".into()] },
+        Server {
+            name: "rmcp",
+            command: vec![text(root.join(".interop/rmcp-target/release/echo"))],
+        },
+        Server {
+            name: "typescript-1",
+            command: vec!["node".into(), text(interop.join("ts1/echo.mjs"))],
+        },
+    ]
+}
+
+fn measure(mcplane: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(mcplane);
+    command
+        .args(["bench", "--pin", "0", "--era", "legacy", "--tool", "echo"])
+        .args(["--args", r#"{"message":"hello"}"#, "--concurrency", "1,32", "--duration", "2s"])
+        .arg("--json")
+        .arg(file)
+        .arg("--")
+        .args(&server.command)
+        .stdout(Stdio::null());
+    run(&mut command)
+}
+
+/// The figures of one file: one call in flight, then 32.
+fn read(file: &Path) -> anyhow::Result<Vec<Figures>> {
+    let report: Value = serde_json::from_slice(&fs::read(file)?)?;
+    let runs = report.get("runs").and_then(Value::as_array).context("no runs in the report")?;
+    runs.iter().map(figures).collect()
+}
+
+fn figures(run: &Value) -> anyhow::Result<Figures> {
+    let number = |path: &str| {
+        let found = run.pointer(path).and_then(Value::as_f64);
+        found.with_context(|| format!("no number at {path} in the report"))
+    };
+    Ok(Figures {
+        throughput: number("/results/throughput_per_s")?,
+        p50_ns: number("/results/latency/p50_ns")?,
+        cpu_ns: number("/results/resources/cpu_ns_per_call")?,
+        floor_throughput: number("/floor/throughput_per_s")?,
+        floor_p50_ns: number("/floor/latency/p50_ns")?,
+        floor_cpu_ns: number("/floor/resources/cpu_ns_per_call")?,
+    })
+}
+
+fn summary(servers: &[Server], figures: &[Vec<Figures>], rounds: usize) -> String {
+    let mut out = format!(
+        "# Echo over stdio, one core, medians of {rounds} rounds\n\n\
+         | server | in flight | calls/s | ÷ floor | p50 µs | ÷ floor | CPU µs/call | ÷ floor |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|\n"
+    );
+    for (at, server) in servers.iter().enumerate() {
+        for (way, in_flight) in [1, 32].into_iter().enumerate() {
+            let Some(all) = figures.get(at * 2 + way) else { continue };
+            let of = |figure: fn(&Figures) -> f64| median(all.iter().map(figure).collect());
+            let _ = writeln!(
+                out,
+                "| {} | {in_flight} | {:.0} | {:.2} × | {:.1} | {:.2} × | {:.2} | {:.2} × |",
+                server.name,
+                of(|f| f.throughput),
+                of(|f| f.throughput / f.floor_throughput),
+                of(|f| f.p50_ns / 1000.0),
+                of(|f| f.p50_ns / f.floor_p50_ns),
+                of(|f| f.cpu_ns / 1000.0),
+                of(|f| f.cpu_ns / f.floor_cpu_ns),
+            );
+        }
+    }
+    out.push_str("\nCommand: `cargo xtask speed`. Each file holds its run's environment.\n");
+    out
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// `bench/results/<date>-<host>`.
+fn folder(root: &Path) -> anyhow::Result<PathBuf> {
+    let text = |command: &mut Command| -> anyhow::Result<String> {
+        Ok(String::from_utf8_lossy(&output(command)?).trim().to_owned())
+    };
+    let date = text(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
+    let cores = std::thread::available_parallelism()?;
+    let kind = text(Command::new("uname").args(["-sm"]))?.to_lowercase().replace(' ', "-");
+    Ok(root.join("bench/results").join(format!("{date}-{kind}-{cores}-cores")))
+}
+
+fn target(root: &Path) -> anyhow::Result<PathBuf> {
+    let metadata =
+        output(&mut cargo(root, &["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: Value = serde_json::from_slice(&metadata)?;
+    match metadata.get("target_directory").and_then(Value::as_str) {
+        Some(folder) => Ok(folder.into()),
+        None => bail!("cargo does not say where it builds"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_of_the_sorted_values() {
+        assert_eq!(median(vec![5.0, 1.0, 3.0]), 3.0);
+        assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn a_report_without_a_figure_is_an_error_that_names_it() {
+        let error = figures(&serde_json::json!({"results": {}})).err().unwrap().to_string();
+        assert!(error.contains("/results/throughput_per_s"), "{error}");
+    }
+}
