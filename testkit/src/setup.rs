@@ -6,7 +6,7 @@ use mcplane_proto::limits::REQUEST_TIMEOUT;
 use mcplane_proto::session::listen::Offered;
 use mcplane_proto::session::server::Features;
 use mcplane_proto::session::{EraChoice, ServerConfig};
-use mcplane_proto::types::{Implementation, ServerCapabilities};
+use mcplane_proto::types::{Cache, Implementation, ServerCapabilities};
 use mcplane_proto::{Method, Revision};
 
 /// How one direction carries messages.
@@ -98,6 +98,6 @@ pub(crate) fn server(setup: &Setup) -> ServerConfig {
             resources_list_changed: true,
             resource_subscriptions: true,
         },
-        discover_ttl_ms: 0,
+        cache: Cache::default(),
     }
 }

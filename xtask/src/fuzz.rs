@@ -28,7 +28,9 @@ pub fn fuzz(root: &Path, seconds: u32) -> anyhow::Result<()> {
     let targets = output(&mut cargo_fuzz(&["list"]))?;
     let targets = String::from_utf8_lossy(&targets);
     for target in targets.split_whitespace() {
-        let mut command = cargo_fuzz(&["run", target, "--"]);
+        let (corpus, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
+        std::fs::create_dir_all(root.join(&corpus))?;
+        let mut command = cargo_fuzz(&["run", target, &corpus, &seeds, "--"]);
         command.arg(format!("-max_total_time={seconds}"));
         println!("       {}", line(&command));
         step(target, || run(&mut command))?;

@@ -16,7 +16,7 @@ use mcplane_lab::{
 };
 use mcplane_process::Command;
 
-pub use args::{BenchArgs, RawJson};
+pub use args::BenchArgs;
 
 /// Measures what the arguments name, or the built-in fixture over memory and stdio. `fixture`
 /// serves it on the other end of the stream that it returns; it is called inside the lab's

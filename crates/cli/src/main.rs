@@ -4,6 +4,7 @@
 //! * `inspect` — who a server is and what it offers.
 //! * `bench` — how fast a server is.
 #![allow(clippy::print_stdout, reason = "a command line speaks on standard output")]
+#![allow(unreachable_pub, reason = "a binary has no outside")]
 
 mod bench;
 mod fixture;

@@ -4,25 +4,15 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, Ident, ItemFn, Path, ReturnType, Type, TypeReference, Visibility};
+use syn::{Ident, ItemFn, Path, ReturnType, Type, TypeReference};
 
 use crate::options::Options;
 use crate::parameter::{Argument, Parameter, doc_text};
 
-/// A kind of item: the type, the trait that makes it, and the method of that.
-pub(crate) struct Product(pub(crate) &'static str, pub(crate) &'static str, &'static str);
-
-pub(crate) const TOOL: Product = Product("Tool", "IntoTool", "into_tool");
-pub(crate) const PROMPT: Product = Product("Prompt", "IntoPrompt", "into_prompt");
-pub(crate) const RESOURCE: Product = Product("Resource", "IntoResource", "into_resource");
-pub(crate) const TEMPLATE: Product =
-    Product("ResourceTemplate", "IntoResourceTemplate", "into_resource_template");
-
-/// Expands an attribute on `item` with `make`. An error stands beside an item of the right name
-/// that can be all of `products`, so that it is the only error.
+/// Expands an attribute on `item` with `make`. An error stands beside a function of the right name
+/// that can be any part of a server, so that it is the only error.
 pub(crate) fn expand(
     item: TokenStream,
-    products: &[Product],
     make: impl FnOnce(Function) -> syn::Result<TokenStream>,
 ) -> TokenStream {
     let item: ItemFn = match syn::parse2(item) {
@@ -32,12 +22,7 @@ pub(crate) fn expand(
     let (visibility, ident) = (item.vis.clone(), item.sig.ident.clone());
     Function::parse(item).and_then(make).unwrap_or_else(|error| {
         let error = error.to_compile_error();
-        let unit = unit(&[], &visibility, &ident);
-        let root = Options::default().root();
-        let product = products
-            .iter()
-            .map(|product| product.implement(&root, &ident, &quote!(::core::unreachable!())));
-        quote!(#error #unit #(#product)*)
+        quote!(#error #visibility fn #ident<T>() -> T { ::core::unreachable!() })
     })
 }
 
@@ -107,7 +92,7 @@ impl Function {
     pub(crate) fn constructor(
         &self,
         root: &Path,
-        product: &Product,
+        product: &str,
         blocking: Option<Span>,
         arguments: &TokenStream,
     ) -> syn::Result<TokenStream> {
@@ -121,7 +106,7 @@ impl Function {
             }
         };
         let span = self.result_span();
-        let (ty, how) = (Ident::new(product.0, span), Ident::new(how, span));
+        let (ty, how) = (Ident::new(product, span), Ident::new(how, span));
         let root = root.to_token_stream().into_iter().map(|mut token| {
             token.set_span(span);
             token
@@ -175,62 +160,36 @@ impl Function {
         Span::call_site().located_at(span)
     }
 
-    /// The items that take the function's place. `make` is the expression for `product`.
-    pub(crate) fn declare(
-        &self,
-        root: &Path,
-        product: &Product,
-        make: &TokenStream,
-    ) -> TokenStream {
+    /// The items that take the function's place: one of its name that makes the part, a `product`,
+    /// by the expression `make`, and a type of its name that holds the function itself. It is a
+    /// function, not a unit struct, because other names may shadow a function: `let add = …` and
+    /// `fn note(note: String)` stay what they look like.
+    pub(crate) fn declare(&self, root: &Path, product: &str, make: &TokenStream) -> TokenStream {
         let ItemFn { attrs, vis, sig, block } = &self.item;
-        let ident = &sig.ident;
+        let docs = attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
+        let conditions: Vec<_> =
+            attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
+        let (ident, ty) = (&sig.ident, format_ident!("{product}"));
         let mut sig = sig.clone();
         sig.ident = Ident::new("call", ident.span());
-        let unit = unit(attrs, vis, ident);
-        let conditions = conditions(attrs);
-        let implement = product.implement(root, ident, make);
         quote! {
-            #unit
+            #(#conditions)*
+            #(#docs)*
+            #[must_use]
+            #vis fn #ident() -> #root::#ty { #make }
+
+            #(#conditions)*
+            #[doc(hidden)]
+            #[allow(non_camel_case_types, missing_debug_implementations, unreachable_pub)]
+            #[allow(clippy::exhaustive_enums)]
+            #vis enum #ident {}
+
             #(#conditions)*
             impl #ident {
                 #(#attrs)*
                 #[allow(missing_docs, unreachable_pub)]
                 #vis #sig #block
             }
-            #(#conditions)*
-            #implement
         }
     }
-}
-
-impl Product {
-    fn implement(&self, root: &Path, ident: &Ident, make: &TokenStream) -> TokenStream {
-        let Self(ty, into, method) = self;
-        let (ty, into, method) =
-            (format_ident!("{ty}"), format_ident!("{into}"), format_ident!("{method}"));
-        quote! {
-            #[automatically_derived]
-            impl #root::#into for #ident {
-                fn #method(self) -> #root::#ty { #make }
-            }
-        }
-    }
-}
-
-/// The unit struct that carries the function's name and docs.
-fn unit(attributes: &[Attribute], visibility: &Visibility, ident: &Ident) -> TokenStream {
-    let docs = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
-    let conditions = conditions(attributes);
-    quote! {
-        #(#conditions)*
-        #(#docs)*
-        #[allow(non_camel_case_types, clippy::exhaustive_structs)]
-        #[derive(Clone, Copy, Debug)]
-        #visibility struct #ident;
-    }
-}
-
-/// What decides whether the function is there at all.
-fn conditions(attributes: &[Attribute]) -> Vec<&Attribute> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
 }

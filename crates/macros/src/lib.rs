@@ -22,11 +22,11 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-use function::{PROMPT, RESOURCE, TEMPLATE, TOOL, expand};
+use function::expand;
 
 /// Makes a tool of a function.
 ///
-/// ```ignore
+/// ```text
 /// /// Adds two numbers.
 /// #[tool]
 /// fn add(
@@ -42,8 +42,8 @@ use function::{PROMPT, RESOURCE, TEMPLATE, TOOL, expand};
 /// server.tool(add)
 /// ```
 ///
-/// The doc comment describes the tool, those of the parameters describe its arguments. The function
-/// itself stays callable as `add::call(1, 2)`.
+/// The doc comment describes the tool, those of the parameters describe its arguments. `add()` is the
+/// tool, for more to be said of it, and the function itself stays callable as `add::call(1, 2)`.
 ///
 /// * **Where it runs.** A plain function runs inline, in the connection's own task: right for work
 ///   that neither blocks nor waits. `#[tool(blocking)]` runs it on a thread. An `async fn` runs as a
@@ -62,12 +62,12 @@ use function::{PROMPT, RESOURCE, TEMPLATE, TOOL, expand};
 /// `range(min = …, max = …)`, `length(min = …, max = …)`, `regex(pattern = "…")`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    expand(item.into(), &[TOOL], |function| tool::make(attribute.into(), &function)).into()
+    expand(item.into(), |function| tool::make(attribute.into(), &function)).into()
 }
 
 /// Makes a prompt of a function.
 ///
-/// ```ignore
+/// ```text
 /// /// Asks for a review.
 /// #[prompt]
 /// fn review(
@@ -88,12 +88,12 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// parameter: `#[arg(rename = "…", title = "…", default = value)]`.
 #[proc_macro_attribute]
 pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    expand(item.into(), &[PROMPT], |function| prompt::make(attribute.into(), &function)).into()
+    expand(item.into(), |function| prompt::make(attribute.into(), &function)).into()
 }
 
 /// Makes a resource, or a template of resources, of a function.
 ///
-/// ```ignore
+/// ```text
 /// /// How the service is configured.
 /// #[resource("config://service", mime_type = "application/json")]
 /// fn config() -> String { … }
@@ -112,8 +112,5 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// `blocking` and `crate` as for `#[tool]`.
 #[proc_macro_attribute]
 pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    expand(item.into(), &[RESOURCE, TEMPLATE], |function| {
-        resource::make(attribute.into(), &function)
-    })
-    .into()
+    expand(item.into(), |function| resource::make(attribute.into(), &function)).into()
 }

@@ -6,7 +6,7 @@ use syn::Path;
 use syn::meta::parser;
 use syn::parse::Parser;
 
-use crate::function::{Function, PROMPT};
+use crate::function::Function;
 use crate::options::{Options, unknown};
 use crate::parameter::{Argument, doc_text};
 use crate::text;
@@ -31,9 +31,9 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
     let input = quote!(#root::PromptArguments);
     let handler = text::handler(function, &root, &input, "get", "argument");
     let setters = options.setters(function.docs.as_deref());
-    let made = function.constructor(&root, &PROMPT, None, &quote!(#name, #handler))?;
+    let made = function.constructor(&root, "Prompt", None, &quote!(#name, #handler))?;
     let make = quote!(#made #setters #(.argument(#listed))*);
-    Ok(function.declare(&root, &PROMPT, &make))
+    Ok(function.declare(&root, "Prompt", &make))
 }
 
 /// The argument as it is listed.

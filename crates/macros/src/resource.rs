@@ -7,7 +7,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Expr, LitStr, Token};
 
-use crate::function::{Function, RESOURCE, TEMPLATE};
+use crate::function::Function;
 use crate::options::{Options, flag, once, unknown, value};
 use crate::parameter::option_of;
 use crate::text;
@@ -17,7 +17,7 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
     let ResourceOptions { uri, common, blocking, mime_type } = syn::parse2(attribute)?;
     let variables = variables(&uri)?;
     check(function, &uri, &variables)?;
-    let product = if variables.is_empty() { &RESOURCE } else { &TEMPLATE };
+    let product = if variables.is_empty() { "Resource" } else { "ResourceTemplate" };
     let root = common.root();
     let name = function.name(&common);
     let input = quote!(#root::ResourceRequest);

@@ -6,19 +6,18 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::function::{PROMPT, RESOURCE, TEMPLATE, TOOL, expand};
+use crate::function::expand;
 
 fn tool(attribute: TokenStream, item: TokenStream) -> String {
-    expand(item, &[TOOL], |function| crate::tool::make(attribute, &function)).to_string()
+    expand(item, |function| crate::tool::make(attribute, &function)).to_string()
 }
 
 fn prompt(attribute: TokenStream, item: TokenStream) -> String {
-    expand(item, &[PROMPT], |function| crate::prompt::make(attribute, &function)).to_string()
+    expand(item, |function| crate::prompt::make(attribute, &function)).to_string()
 }
 
 fn resource(attribute: TokenStream, item: TokenStream) -> String {
-    let products = [RESOURCE, TEMPLATE];
-    expand(item, &products, |function| crate::resource::make(attribute, &function)).to_string()
+    expand(item, |function| crate::resource::make(attribute, &function)).to_string()
 }
 
 /// Whether the expansion is this one error, beside an item of the function's name.
@@ -27,7 +26,7 @@ fn refuses(expansion: &str, why: &str) {
     assert!(syn::parse_file(expansion).is_ok(), "{expansion}");
     assert_eq!(expansion.matches("compile_error").count(), 1, "{expansion}");
     assert!(expansion.contains(why), "{expansion}");
-    assert!(expansion.contains("struct f ;"), "{expansion}");
+    assert!(expansion.contains("fn f < T >"), "{expansion}");
 }
 
 /// Whether the expansion parses, has no error, and contains all of these tokens.
@@ -374,7 +373,7 @@ fn words_of_the_function_describe_the_part() {
         quote!(.title("F") .description("First line.\n\n    indented")),
         quote!(.read_only_hint(true) .open_world_hint(false)),
         quote!(
-            pub struct f;
+            pub fn f() -> ::mcplane::Tool
         ),
         quote!(
             pub fn call() {}

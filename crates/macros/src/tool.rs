@@ -8,7 +8,7 @@ use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::{Ident, Path};
 
-use crate::function::{Function, TOOL};
+use crate::function::Function;
 use crate::options::{Options, flag, once, unknown};
 use crate::parameter::Argument;
 
@@ -29,12 +29,12 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
         function.handler(&root, &quote!(#holder: __Arguments), &TokenStream::new(), place, false);
     let setters = options.common.setters(function.docs.as_deref());
     let annotations = options.annotations(&root);
-    let made = function.constructor(&root, &TOOL, options.blocking, &quote!(#name, #handler))?;
+    let made = function.constructor(&root, "Tool", options.blocking, &quote!(#name, #handler))?;
     let make = quote! {
         #declared
         #made #setters #annotations
     };
-    Ok(function.declare(&root, &TOOL, &make))
+    Ok(function.declare(&root, "Tool", &make))
 }
 
 /// The struct of the arguments, with the functions that make its defaults.

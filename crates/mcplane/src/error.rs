@@ -17,7 +17,6 @@ pub struct Error(Box<Kind>);
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Cancelled,
     Closed(String),
     Handshake(HandshakeError),
     Io(String, io::Error),
@@ -71,12 +70,6 @@ impl Error {
         matches!(*self.0, Kind::TimedOut(_) | Kind::Handshake(HandshakeError::TimedOut { .. }))
     }
 
-    /// The request was cancelled, by us or by the peer.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        matches!(*self.0, Kind::Cancelled)
-    }
-
     /// The connection ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -124,7 +117,7 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match &*self.0 {
             Kind::Rpc(error) => error.code.fault(),
-            Kind::Cancelled | Kind::Misuse(_) | Kind::Spawn(_) => Fault::Caller,
+            Kind::Misuse(_) | Kind::Spawn(_) => Fault::Caller,
             Kind::Overloaded => Fault::Us,
             Kind::Closed(_)
             | Kind::Handshake(_)
@@ -141,8 +134,7 @@ impl Error {
             Kind::Rpc(error) => error.code.retry(),
             Kind::Overloaded => Retry::Later,
             Kind::Closed(_) | Kind::Io(..) | Kind::TimedOut(_) => Retry::Perhaps,
-            Kind::Cancelled
-            | Kind::Handshake(_)
+            Kind::Handshake(_)
             | Kind::Malformed(_)
             | Kind::Misuse(_)
             | Kind::Spawn(_) => Retry::Never,
@@ -153,7 +145,6 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Cancelled => f.write_str("the request was cancelled"),
             Kind::Closed(how) => write!(f, "the connection is closed: {how}"),
             Kind::Handshake(error) => write!(f, "{error}"),
             Kind::Io(doing, error) => write!(f, "{doing}: {error}"),

@@ -115,12 +115,12 @@ async fn post(#[arg(rename = "post")] slug: &str, id: u64) -> String {
     format!("{id}: {slug}")
 }
 
-/// A resource that is named like its parameter's type, and blocks.
-#[resource("files://{name}", blocking)]
-fn file(context: Context, name: String) -> Result<String, std::io::Error> {
-    match name.as_str() {
+/// A resource that is named like its parameter, and blocks.
+#[resource("files://{file}", blocking)]
+fn file(context: Context, file: String) -> Result<String, std::io::Error> {
+    match file.as_str() {
         "missing" => Err(std::io::Error::other("no such file")),
-        _ => Ok(format!("{name} {}", context.revision())),
+        _ => Ok(format!("{file} {}", context.revision())),
     }
 }
 
@@ -133,9 +133,9 @@ async fn tools_are_listed_with_what_the_function_says() {
         tools.iter().find(|tool| tool["name"] == name).unwrap().clone()
     };
 
-    let add_row = named("add");
-    assert_eq!(add_row["description"], "Adds two numbers.\n\nNever overflows.");
-    let schema = &add_row["inputSchema"];
+    let add = named("add");
+    assert_eq!(add["description"], "Adds two numbers.\n\nNever overflows.");
+    let schema = &add["inputSchema"];
     assert_eq!(schema["type"], "object");
     assert_eq!(schema["required"], json!(["a"]));
     assert_eq!(schema["properties"]["a"]["description"], "the first");
@@ -144,26 +144,26 @@ async fn tools_are_listed_with_what_the_function_says() {
     assert_eq!(second["default"], 1);
     assert_eq!(second["examples"], json!([7]));
     assert_eq!((&second["minimum"], &second["maximum"]), (&json!(0), &json!(1000)));
-    assert_eq!(add_row.get("annotations"), None);
+    assert_eq!(add.get("annotations"), None);
 
-    let join_row = named("text.join");
-    assert_eq!(join_row["title"], "Join");
+    let join = named("text.join");
+    assert_eq!(join["title"], "Join");
     let hints = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true});
-    assert_eq!(join_row["annotations"], hints);
-    assert_eq!(join_row["inputSchema"]["required"], json!(["words"]));
-    let properties = join_row["inputSchema"]["properties"].as_object().unwrap();
+    assert_eq!(join["annotations"], hints);
+    assert_eq!(join["inputSchema"]["required"], json!(["words"]));
+    let properties = join["inputSchema"]["properties"].as_object().unwrap();
     let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, ["afterAll", "before", "between", "words"]);
     assert_eq!(properties["between"]["default"], ", ");
 
-    let mirror_row = named("mirror");
-    assert_eq!(mirror_row["description"], "Mirrors a point.");
-    assert_eq!(mirror_row["inputSchema"]["required"], json!(["x", "y"]));
-    assert_eq!(mirror_row["outputSchema"]["properties"]["y"]["description"], "upwards");
+    let mirror = named("mirror");
+    assert_eq!(mirror["description"], "Mirrors a point.");
+    assert_eq!(mirror["inputSchema"]["required"], json!(["x", "y"]));
+    assert_eq!(mirror["outputSchema"]["properties"]["y"]["description"], "upwards");
 
-    let whereabouts_row = named("whereabouts");
-    assert_eq!(whereabouts_row["inputSchema"]["required"], json!(["type"]));
+    let whereabouts = named("whereabouts");
+    assert_eq!(whereabouts["inputSchema"]["required"], json!(["type"]));
     assert_eq!(named("nothing")["inputSchema"]["type"], "object");
 }
 
@@ -213,9 +213,9 @@ async fn prompts_list_their_arguments_and_fill_them_in() {
     let mut client = Client::connect().await;
     let prompts = client.result("prompts/list", json!({})).await;
     let listed = prompts["prompts"].as_array().unwrap();
-    let review_row = listed.iter().find(|prompt| prompt["name"] == "review").unwrap();
+    let review = listed.iter().find(|prompt| prompt["name"] == "review").unwrap();
     assert_eq!(
-        (&review_row["title"], &review_row["description"]),
+        (&review["title"], &review["description"]),
         (&"Review".into(), &"Asks for a review.".into())
     );
     let arguments = json!([
@@ -223,7 +223,7 @@ async fn prompts_list_their_arguments_and_fill_them_in() {
         {"name": "remarks_max", "title": "Remarks", "description": "how many remarks at most"},
         {"name": "tone"},
     ]);
-    assert_eq!(review_row["arguments"], arguments);
+    assert_eq!(review["arguments"], arguments);
 
     let filled = client.prompt("review", json!({"code": "x"})).await;
     assert_eq!(filled, "terse None x");
@@ -246,11 +246,11 @@ async fn prompts_list_their_arguments_and_fill_them_in() {
 async fn resources_and_templates_are_listed_and_read() {
     let mut client = Client::connect().await;
     let listed = client.result("resources/list", json!({})).await;
-    let config_row = json!({
+    let config = json!({
         "uri": "config://service", "name": "config", "mimeType": "application/json",
         "description": "How the service is configured.",
     });
-    assert_eq!(listed["resources"], json!([config_row]));
+    assert_eq!(listed["resources"], json!([config]));
     let listed = client.result("resources/templates/list", json!({})).await;
     let first = json!({
         "uriTemplate": "users://{id}/posts/{post}", "name": "user-post", "title": "A post",

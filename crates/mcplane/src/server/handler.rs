@@ -13,12 +13,15 @@ pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) enum Handler<I, O> {
     /// In the connection's own task: for work that neither blocks nor waits. There is no channel
     /// and no spawn between the read and the write.
-    Inline(Arc<dyn Fn(&Context, I) -> O + Send + Sync>),
+    Inline(Direct<I, O>),
     /// On a thread of the blocking pool, one of the server's workers.
-    Blocking(Arc<dyn Fn(&Context, I) -> O + Send + Sync>),
+    Blocking(Direct<I, O>),
     /// As a task of its own, one of the server's workers.
-    Waiting(Arc<dyn Fn(Context, I) -> Boxed<O> + Send + Sync>),
+    Waiting(Deferred<I, O>),
 }
+
+type Direct<I, O> = Arc<dyn Fn(&Context, I) -> O + Send + Sync>;
+type Deferred<I, O> = Arc<dyn Fn(Context, I) -> Boxed<O> + Send + Sync>;
 
 impl<I, O> Handler<I, O> {
     pub(crate) fn waiting<F, Fut>(handler: F) -> Self

@@ -288,7 +288,7 @@ impl Server {
                 revisions: self.revisions,
                 features,
                 offered,
-                discover_ttl_ms: self.cache.ttl_ms,
+                cache: self.cache.clone(),
             },
             info_json,
             catalog: RwLock::new(Arc::new(self.catalog)),

@@ -46,6 +46,12 @@ impl IntoPrompt for Prompt {
     }
 }
 
+impl<F: FnOnce() -> Prompt> IntoPrompt for F {
+    fn into_prompt(self) -> Prompt {
+        self()
+    }
+}
+
 impl Prompt {
     /// Filled in in the connection's own task: for what neither blocks nor waits.
     pub fn inline<R: IntoPromptResult>(

@@ -53,6 +53,12 @@ macro_rules! resource_kinds {
             }
         }
 
+        impl<F: FnOnce() -> $kind> $trait for F {
+            fn $into(self) -> $kind {
+                self()
+            }
+        }
+
         impl $kind {
             /// Read in the connection's own task: for what neither blocks nor waits.
             pub fn inline<R: IntoResourceResult>(

@@ -211,7 +211,8 @@ mod tests {
 
     /// One round that asks `key`; its state.
     async fn ask(rounds: &Rounds, key: &str) -> Option<Bytes> {
-        let answer = rounds.answer(key, &InputRequest::roots());
+        let question = InputRequest::roots();
+        let answer = rounds.answer(key, &question);
         tokio::time::timeout(Duration::from_millis(1), answer).await.ok().map(Result::unwrap)
     }
 

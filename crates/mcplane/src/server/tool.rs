@@ -47,6 +47,12 @@ impl IntoTool for Tool {
     }
 }
 
+impl<F: FnOnce() -> Tool> IntoTool for F {
+    fn into_tool(self) -> Tool {
+        self()
+    }
+}
+
 impl Tool {
     /// A tool that neither blocks nor waits. It runs in the connection's own task: the fastest way,
     /// and one slow call of it holds up the whole connection.

@@ -126,11 +126,11 @@ impl Decoder {
             return Ok(());
         }
         self.line.extend_from_slice(piece);
-        self.check_length()
+        self.check_length(self.line.len())
     }
 
-    fn check_length(&mut self) -> Result<(), EventError> {
-        let len = self.line.len() + self.data.len();
+    fn check_length(&mut self, line_bytes: usize) -> Result<(), EventError> {
+        let len = line_bytes + self.data.len();
         if len <= self.event_bytes_max {
             return Ok(());
         }
@@ -159,12 +159,13 @@ impl Decoder {
         if line.is_empty() {
             return self.dispatch();
         }
+        // Before its meaning is known, so that every way of cutting it into chunks is judged alike.
+        self.check_length(line.len())?;
         self.field(line);
         kept.clear();
         if kept.capacity() <= LINE_BYTES_KEPT {
             self.line = kept;
         }
-        self.check_length()?;
         Ok(None)
     }
 

@@ -302,7 +302,11 @@ impl Wire for ServerCapabilities {
         if revision == Revision::V2025_11_25 {
             return Cow::Borrowed(self);
         }
-        self.without(&["tasks"])
+        let taskless = self.without(&["tasks"]);
+        if revision < Revision::V2025_03_26 && taskless.completions() {
+            return Cow::Owned(taskless.without(&["completions"]).into_owned());
+        }
+        taskless
     }
 }
 

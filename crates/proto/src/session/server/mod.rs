@@ -22,7 +22,7 @@ use crate::limits::IN_FLIGHT_MAX;
 use crate::message::{Kind, Message, Part, ScanFailure, write};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID};
 use crate::method::{self, Method};
-use crate::types::{Implementation, LogLevel, ServerCapabilities};
+use crate::types::{Cache, Implementation, LogLevel, ServerCapabilities};
 use crate::version::{Era, Revision};
 
 /// What a server says of itself and serves.
@@ -41,8 +41,8 @@ pub struct ServerConfig {
     pub features: Features,
     /// Which changes are told.
     pub offered: Offered,
-    /// How long a client may keep the answer to `server/discover`, in milliseconds.
-    pub discover_ttl_ms: u64,
+    /// How long a client may keep the answer to `server/discover`, and who may share it.
+    pub cache: Cache,
 }
 
 /// The capabilities that methods hang on. What is not advertised is not answered: -32601.

@@ -74,11 +74,8 @@ impl<Q, C> ServerSession<Q, C> {
         let mut result = b"{\"resultType\":\"complete\",\"supportedVersions\":".to_vec();
         write::json(&mut result, &names);
         self.write_identity(Revision::LATEST, &mut result);
-        let ttl = self.config.discover_ttl_ms;
-        result.extend_from_slice(
-            format!(r#","ttlMs":{ttl},"cacheScope":"public","_meta":{{"{SERVER_INFO}":"#)
-                .as_bytes(),
-        );
+        self.config.cache.write(&mut result);
+        result.extend_from_slice(format!(r#","_meta":{{"{SERVER_INFO}":"#).as_bytes());
         write::json(&mut result, &self.config.info);
         result.extend_from_slice(b"}}");
         result
