@@ -26,6 +26,7 @@ use mcplane::transport::process::Command;
 use mcplane::types::{CallToolResult, ElicitResult, GetPromptResult, ReadResourceResult};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use report::{Identity, Report};
@@ -42,14 +43,17 @@ const UNREACHABLE: u8 = 3;
 
 /// Show who a server is and what it offers, or make one call and print what it gives back.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "mcplane inspect [OPTIONS] -- COMMAND...",
+    after_help = "\
 Examples:
   mcplane inspect -- npx -y @modelcontextprotocol/server-everything
   mcplane inspect --tool add --args '{\"a\": 1, \"b\": 2}' -- my-server --flag
   mcplane inspect --json -- my-server | jq '.tools[].name'
 
 Exit code: 0 all well, 1 the server answered with an error or the tool failed, 2 usage, 3 the \
-server could not be reached or spoken to.")]
+server could not be reached or spoken to."
+)]
 pub(crate) struct InspectArgs {
     /// Call this tool
     #[arg(long, value_name = "NAME", group = "call")]
@@ -74,7 +78,7 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Duration,
     /// Address of a server; this build speaks to commands only
-    #[arg(value_name = "URL", required_unless_present = "command")]
+    #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Command that starts a server speaking over stdio
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
@@ -96,8 +100,10 @@ pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<ExitCode> {
     let line = command.to_string();
     let client = match connect(&args, command).await {
         Ok(client) => client,
-        // It names the command itself.
-        Err(error) if error.is_spawn() => return Ok(complain(&error.to_string(), UNREACHABLE)),
+        // These say which command, and how it ended.
+        Err(error) if error.is_spawn() || error.is_closed() || error.is_timeout() => {
+            return Ok(complain(&error.to_string(), UNREACHABLE));
+        }
         Err(error) => {
             return Ok(complain(&format!("cannot speak to `{line}`: {error}"), UNREACHABLE));
         }
@@ -238,13 +244,17 @@ struct Made<'a> {
     method: &'static str,
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
+    result: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Value>,
 }
 
 impl<'a> Made<'a> {
-    fn new(client: &'a Client, call: &'a Call, outcome: Result<Value, &mcplane::Error>) -> Self {
+    fn new(
+        client: &'a Client,
+        call: &'a Call,
+        outcome: Result<Box<RawValue>, &mcplane::Error>,
+    ) -> Self {
         let error = outcome.as_ref().err().map(|error| match error.rpc() {
             Some(rpc) => json!(rpc),
             None => json!({"message": error.to_string()}),
@@ -356,6 +366,7 @@ mod tests {
         assert_eq!(args.era, EraChoice::Only(Revision::V2025_06_18));
         assert_eq!(args.timeout, Duration::from_millis(500));
         assert!(parse(&["http://localhost:1/mcp"]).unwrap().url.is_some());
+        assert!(no_command(parse(&[]).unwrap().url.as_deref()).starts_with("name a server"));
     }
 
     #[test]
@@ -366,7 +377,6 @@ mod tests {
             (&["--tool", "a", "--read", "b", "--", "s"], "cannot be used with"),
             (&["--era", "old", "--", "s"], "2024-11-05"),
             (&["--timeout", "0", "--", "s"], "longer than nothing"),
-            (&[], "URL"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(part), "{error}");

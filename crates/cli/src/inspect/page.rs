@@ -6,7 +6,7 @@ use mcplane::types::{
 
 use super::arguments::{Argument, arguments, table};
 use super::report::Report;
-use super::text::{Style, line, padded, paragraph, shortened, size};
+use super::text::{Style, WIDTH, line, padded, paragraph, shortened, size, wrap};
 
 /// How much of the instructions is shown, in characters.
 const INSTRUCTIONS_CHARS_MAX: usize = 600;
@@ -55,7 +55,10 @@ fn head(out: &mut String, report: &Report<'_>, command: &str, style: Style) {
     let era = format!("{} ({} era)", report.identity.revision, report.identity.era);
     let offers = report.capabilities.map_or_else(|| "not said".to_owned(), capabilities);
     for (label, value) in [("command", command), ("speaks", &*era), ("offers", &*offers)] {
-        out.push_str(&format!("  {}{value}\n", style.dim(&padded(label, 9))));
+        for (at, value) in wrap(value, WIDTH - 11).iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            out.push_str(&format!("  {}{value}\n", style.dim(&padded(label, 9))));
+        }
     }
     if let Some(first) = &report.first_stray_line {
         let count = report.stray_lines;
@@ -190,7 +193,7 @@ fn places(out: &mut String, rows: &[Place], style: Style) {
         let used = 2 + padded(uri, uris).chars().count() + 2 + padded(fact, facts).chars().count();
         let mut text = String::new();
         // Beside the URI if it fits there, below it if not.
-        let fits = used + 2 + what.chars().count() <= super::text::WIDTH;
+        let fits = used + 2 + what.chars().count() <= WIDTH;
         if !fits {
             paragraph(&mut text, 4, what);
         }
@@ -207,7 +210,6 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     use super::super::report::{Identity, Server};
-    use super::super::text::WIDTH;
     use super::*;
 
     fn report(capabilities: &ServerCapabilities) -> Report<'_> {
@@ -241,6 +243,10 @@ mod tests {
     #[test]
     fn the_page_is_aligned_and_not_too_wide() {
         let capabilities = ServerCapabilities::new().with_tools(true).with_logging();
+        let everything = capabilities.clone().with_resources(true, true).with_prompts(true);
+        let everything = everything.with_completions();
+        let wide = page(&report(&everything), &"c".repeat(150), Style::PLAIN);
+        assert!(wide.lines().all(|line| line.chars().count() <= WIDTH), "{wide}");
         let page = page(&report(&capabilities), "demo --flag", Style::PLAIN);
         assert!(page.lines().all(|line| line.chars().count() <= WIDTH), "{page}");
         for part in [
