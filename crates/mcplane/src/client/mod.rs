@@ -267,8 +267,11 @@ impl Client {
         if matches!(method, Method::Initialize | Method::Listen) {
             return Err(Error::misuse(format!("`{method}` has a function of its own")));
         }
-        let params = object(params, "parameters")?;
-        Ok(self.request(self.spec(method, &params)?).await?.0)
+        let spec = match object(params, "parameters")? {
+            Some(params) => self.spec(method, &params)?,
+            None => self.spec(method, &serde_json::Map::new())?,
+        };
+        Ok(self.request(spec).await?.0)
     }
 
     /// Ends the connection in good order: what waits is written, requests in flight fail, and a

@@ -73,6 +73,10 @@ async fn every_other_request_has_its_function() {
     let raw = client.request_raw(Method::ToolsList, &cursor);
     let (raw, _) = tokio::join!(raw, fake.serve("tools/list", json!({"tools": [], "z": 1.0})));
     assert!(raw.unwrap().ends_with(b"\"z\":1.0}"));
+    let raw = client.request_raw(Method::PromptsList, &());
+    let (raw, asked) = tokio::join!(raw, fake.serve("prompts/list", json!({"prompts": []})));
+    raw.unwrap();
+    assert_eq!(asked["params"].as_object().unwrap().len(), 1, "{asked}");
 }
 
 #[tokio::test]
@@ -336,4 +340,19 @@ async fn nothing_is_reused_when_the_cache_is_off() {
         let (list, _) = tokio::join!(client.list_tools(), fake.serve("tools/list", page));
         list.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_read_is_heard_all_the_same() {
+    let (heard_in, mut heard) = tokio::sync::mpsc::channel(1);
+    let listening = builder().on_log(move |log| heard_in.try_send(log).unwrap());
+    let (client, mut fake) = modern(listening).await;
+    let large = json!({"text": "x".repeat(4 * crate::transport::memory::BUFFER_BYTES)});
+    let other = client.clone();
+    let call = tokio::spawn(async move { other.call_tool("x", &large).await });
+    tokio::task::yield_now().await;
+    fake.notify("notifications/message", json!({"level": "info", "data": "hello"})).await;
+    assert_eq!(heard.recv().await.unwrap().data.get(), "\"hello\"");
+    fake.serve("tools/call", text("ok")).await;
+    assert_eq!(call.await.unwrap().unwrap().content[0].as_text(), Some("ok"));
 }
