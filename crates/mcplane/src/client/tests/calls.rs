@@ -347,7 +347,7 @@ async fn a_server_that_does_not_read_is_heard_all_the_same() {
     let (heard_in, mut heard) = tokio::sync::mpsc::channel(1);
     let listening = builder().on_log(move |log| heard_in.try_send(log).unwrap());
     let (client, mut fake) = modern(listening).await;
-    let large = json!({"text": "x".repeat(4 * crate::transport::memory::BUFFER_BYTES)});
+    let large = json!({"text": "x".repeat(4 * memory::BUFFER_BYTES)});
     let other = client.clone();
     let call = tokio::spawn(async move { other.call_tool("x", &large).await });
     tokio::task::yield_now().await;
