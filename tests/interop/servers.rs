@@ -187,8 +187,10 @@ fn bench(server: &Server) {
     words.extend(server.command.iter().map(String::as_str));
     let ended = mcplane(&words, LIMIT).ok();
     let report: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    let errors = report["errors"].as_object().unwrap_or_else(|| panic!("no errors in {report:#}"));
-    assert!(!errors.is_empty(), "{report:#}");
+    let results = &report["runs"][0]["results"];
+    assert_eq!(results["calls_ok"], 200, "{ended}");
+    let errors = results["errors"].as_object().unwrap_or_else(|| panic!("no errors in {report:#}"));
+    assert_eq!(errors.len(), 5, "{report:#}");
     for (kind, count) in errors {
         assert_eq!(count.as_u64(), Some(0), "{kind} errors: {ended}");
     }

@@ -164,8 +164,7 @@ fn folder(root: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn target(root: &Path) -> anyhow::Result<PathBuf> {
-    let metadata =
-        output(&mut cargo(root, &["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata = output(&mut cargo(root, &["metadata", "--format-version", "1", "--no-deps"]))?;
     let metadata: Value = serde_json::from_slice(&metadata)?;
     match metadata.get("target_directory").and_then(Value::as_str) {
         Some(folder) => Ok(folder.into()),

@@ -59,9 +59,7 @@ fn floor() -> anyhow::Result<ExitCode> {
 
 /// Runs a future on a runtime of this thread: a connection has nothing to gain from a second one,
 /// and a hop between cores costs more than a call.
-fn on_one_core(
-    work: impl Future<Output = anyhow::Result<ExitCode>>,
-) -> anyhow::Result<ExitCode> {
+fn on_one_core(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(work);
     // A blocking handler that nobody waits for must not hold up the end.

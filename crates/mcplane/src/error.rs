@@ -134,10 +134,9 @@ impl Error {
             Kind::Rpc(error) => error.code.retry(),
             Kind::Overloaded => Retry::Later,
             Kind::Closed(_) | Kind::Io(..) | Kind::TimedOut(_) => Retry::Perhaps,
-            Kind::Handshake(_)
-            | Kind::Malformed(_)
-            | Kind::Misuse(_)
-            | Kind::Spawn(_) => Retry::Never,
+            Kind::Handshake(_) | Kind::Malformed(_) | Kind::Misuse(_) | Kind::Spawn(_) => {
+                Retry::Never
+            }
         }
     }
 }

@@ -41,7 +41,8 @@ pub use client::Client;
 pub use error::{Error, Result};
 pub use server::{
     Arguments, Context, Failure, IntoPrompt, IntoResource, IntoResourceTemplate, IntoTool, Json,
-    NoArguments, Prompt, PromptArguments, Resource, ResourceRequest, ResourceTemplate, Server, Service, Tool,
+    NoArguments, Prompt, PromptArguments, Resource, ResourceRequest, ResourceTemplate, Server,
+    Service, Tool,
 };
 pub use transport::stdio::stdio;
 

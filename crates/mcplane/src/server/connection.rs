@@ -61,7 +61,7 @@ pub(super) async fn serve(
                 return ended(writer.shutdown().await);
             }
         }
-        let reading = drained_by.is_none() && unsent < OUT_BYTES_MAX;
+        let reading = drained_by.is_none() && connection.out.len() < OUT_BYTES_MAX;
         let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
         tokio::select! {
             biased;
@@ -100,7 +100,10 @@ pub(super) async fn serve(
 }
 
 /// Reads what there is. Cancel safe: what was read is in `input`.
-async fn read_some(reader: &mut (impl AsyncRead + Unpin), input: &mut BytesMut) -> io::Result<usize> {
+async fn read_some(
+    reader: &mut (impl AsyncRead + Unpin),
+    input: &mut BytesMut,
+) -> io::Result<usize> {
     input.reserve(READ_BYTES / 2);
     reader.read_buf(input).await
 }
@@ -152,7 +155,7 @@ impl InFlight {
 pub(super) struct Connection {
     pub(super) service: Service,
     pub(super) session: ServerSession<Asked, InFlight>,
-    pub(super) catalog: Arc<Catalog>,
+    catalog: Arc<Catalog>,
     generation: u64,
     pub(super) outlet: mpsc::Sender<Event>,
     events: mpsc::Receiver<Event>,
@@ -162,11 +165,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    fn new(
-        service: Service,
-        outlet: mpsc::Sender<Event>,
-        events: mpsc::Receiver<Event>,
-    ) -> Self {
+    fn new(service: Service, outlet: mpsc::Sender<Event>, events: mpsc::Receiver<Event>) -> Self {
         Self {
             session: ServerSession::new(service.0.config.clone()),
             generation: service.0.generation.load(Ordering::Acquire),
@@ -184,11 +183,6 @@ impl Connection {
         if input.is_empty() {
             return;
         }
-        let generation = self.service.0.generation.load(Ordering::Acquire);
-        if generation != self.generation {
-            self.generation = generation;
-            self.catalog = self.service.catalog();
-        }
         let now = Instant::now();
         while self.out.len() < OUT_BYTES_MAX {
             match lines.next(input) {
@@ -200,6 +194,16 @@ impl Connection {
                 None => break,
             }
         }
+    }
+
+    /// The catalog as it is now: an earlier message of the same read may have changed it.
+    pub(super) fn fresh_catalog(&mut self) -> Arc<Catalog> {
+        let generation = self.service.0.generation.load(Ordering::Acquire);
+        if generation != self.generation {
+            self.generation = generation;
+            self.catalog = self.service.catalog();
+        }
+        Arc::clone(&self.catalog)
     }
 
     fn line(&mut self, now: Instant, line: Bytes) {
@@ -245,7 +249,10 @@ impl Connection {
     fn batch(&mut self, now: Instant, line: &Bytes) {
         let elements = match split_batch(line) {
             Ok(elements) if self.session.takes_batches() => elements,
-            Ok(_) => return self.refuse(&ScanError::BadBatch("batches are not part of this revision").into()),
+            Ok(_) => {
+                return self
+                    .refuse(&ScanError::BadBatch("batches are not part of this revision").into());
+            }
             Err(failure) => return self.refuse(&failure),
         };
         self.batches.begin();
@@ -465,8 +472,8 @@ impl Batches {
 
     /// Sends a batch whose answers are complete. One of notifications has none at all.
     fn send(&mut self, id: u64, out: &mut Vec<u8>) {
-        let complete = self.reading != Some(id)
-            && self.open.get(&id).is_some_and(|batch| batch.awaited == 0);
+        let complete =
+            self.reading != Some(id) && self.open.get(&id).is_some_and(|batch| batch.awaited == 0);
         let Some(batch) = complete.then(|| self.open.remove(&id)).flatten() else { return };
         if !batch.replies.is_empty() {
             let start = out.len();

@@ -16,6 +16,7 @@ use mcplane_proto::types::{
 use mcplane_proto::version::{Era, Revision};
 use serde_json::json;
 
+use super::Service;
 use super::connection::{Connection, InFlight};
 use super::context::{Context, Event, Stop};
 use super::handler::Handler;
@@ -25,7 +26,6 @@ use super::prompt::{Prompt, PromptArguments};
 use super::resource::ResourceRequest;
 use super::rounds::Rounds;
 use super::tool::{Arguments, CompiledTool};
-use super::Service;
 
 impl Connection {
     /// One request, from its parameters to its handler. Errors are answered here.
@@ -45,7 +45,7 @@ impl Connection {
     }
 
     fn call_tool(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
-        let catalog = Arc::clone(&self.catalog);
+        let catalog = self.fresh_catalog();
         let name = required(message, Part::Name, "name")?;
         let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", short(&name)));
         let tool = catalog.tools.get(&name).ok_or_else(unknown)?;
@@ -64,20 +64,22 @@ impl Connection {
         }
         let context = self.context(Method::ToolsCall, revision, message)?;
         let (output, definition) = (tool.output.clone(), Arc::clone(&tool.definition));
-        let wraps = tool.wraps
-            && (Revision::V2025_06_18..=Revision::V2025_11_25).contains(&revision);
-        self.run(&tool.handler, context, arguments, move |result, reply| {
-            match CompiledTool::check(output.as_ref(), &definition.name, result) {
-                Ok(result) if wraps => reply.result(&result.wrapped()),
-                Ok(result) => reply.result(&result),
-                Err(Failure::Text(why)) => reply.result(&CallToolResult::text(why).error()),
-                Err(Failure::Rpc(error)) => reply.error(&error),
-            }
+        let wraps =
+            tool.wraps && (Revision::V2025_06_18..=Revision::V2025_11_25).contains(&revision);
+        self.run(&tool.handler, context, arguments, move |result, reply| match CompiledTool::check(
+            output.as_ref(),
+            &definition.name,
+            result,
+        ) {
+            Ok(result) if wraps => reply.result(&result.wrapped()),
+            Ok(result) => reply.result(&result),
+            Err(Failure::Text(why)) => reply.result(&CallToolResult::text(why).error()),
+            Err(Failure::Rpc(error)) => reply.error(&error),
         })
     }
 
     fn read_resource(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
-        let catalog = Arc::clone(&self.catalog);
+        let catalog = self.fresh_catalog();
         let uri = required(message, Part::Uri, "uri")?;
         let (handler, mime_type, variables) = match catalog.resources.get(&uri) {
             Some(found) => (&found.handler, &found.definition.mime_type, Vec::new()),
@@ -109,7 +111,7 @@ impl Connection {
     }
 
     fn fill_prompt(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
-        let catalog = Arc::clone(&self.catalog);
+        let catalog = self.fresh_catalog();
         let params: GetPromptParams = parse_params(message.part(Part::Params))?;
         let name = params.name;
         let unknown = || ErrorObject::invalid_params(format!("unknown prompt: {}", short(&name)));
@@ -128,7 +130,7 @@ impl Connection {
     }
 
     fn complete(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
-        let catalog = Arc::clone(&self.catalog);
+        let catalog = self.fresh_catalog();
         let missing = || ErrorObject::method_not_found(Method::Complete.as_str());
         let handler = catalog.completion.as_ref().ok_or_else(missing)?;
         let params: CompleteParams = parse_params(message.part(Part::Params))?;
@@ -150,7 +152,7 @@ impl Connection {
             Some(_) => Some(required(message, Part::Cursor, "cursor")?),
         };
         let (cursor, size) = (cursor.as_deref(), self.service.0.page_size);
-        let (catalog, cache) = (Arc::clone(&self.catalog), self.service.0.cache.clone());
+        let (catalog, cache) = (self.fresh_catalog(), self.service.0.cache.clone());
         let start = self.out.len();
         macro_rules! page {
             ($table:ident, $result:ident, $definition:expr) => {{

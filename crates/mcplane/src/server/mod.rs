@@ -1,8 +1,8 @@
 //! MCP servers: what they offer, and how a connection is served.
 //!
 //! * [`Server`] — a server being put together; [`Service`] — one that runs (this file).
-//! * [`tool`], [`resource`], [`prompt`] — what is offered; [`outcome`] — what handlers return.
-//! * [`context`] — how a handler talks to the client.
+//! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return.
+//! * `context` — how a handler talks to the client.
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
 //! * `pool` — where handlers run that block or wait; `rounds` — questions without a session.
 

@@ -36,9 +36,7 @@ impl Failure {
     /// The failure of anything but a tool: always a JSON-RPC error.
     pub(crate) fn into_rpc(self) -> ErrorObject {
         match self {
-            Self::Text(text) => {
-                ErrorObject::new(mcplane_proto::error::Code::INTERNAL_ERROR, text)
-            }
+            Self::Text(text) => ErrorObject::new(mcplane_proto::error::Code::INTERNAL_ERROR, text),
             Self::Rpc(error) => error,
         }
     }

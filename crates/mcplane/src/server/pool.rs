@@ -126,12 +126,10 @@ pub(crate) fn run_contained<T>(work: impl FnOnce() -> T) -> Result<T, ErrorObjec
 /// A future whose panic becomes an error.
 async fn contained<T>(work: impl Future<Output = T>) -> Result<T, ErrorObject> {
     let mut work = pin!(work);
-    std::future::poll_fn(|cx| {
-        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(_) => Poll::Ready(Err(panicked())),
-        }
+    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(_) => Poll::Ready(Err(panicked())),
     })
     .await
 }

@@ -272,7 +272,9 @@ mod tests {
 
     #[test]
     fn bad_templates_say_why() {
-        for (template, why) in [("x:{id", "not closed"), ("x:{+id}", "letters"), ("{a}{b}", "between")] {
+        for (template, why) in
+            [("x:{id", "not closed"), ("x:{+id}", "letters"), ("{a}{b}", "between")]
+        {
             let error = Pattern::parse(template).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }

@@ -107,7 +107,8 @@ impl Rounds {
     pub(crate) async fn answer(&self, key: &str, question: &InputRequest) -> Result<Bytes> {
         // Two questions under one name are told apart by their order, which a handler repeats.
         let key = {
-            let mut asked = self.questions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut asked =
+                self.questions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let taken = |name: &str| asked.iter().any(|(other, _)| other == name);
             let mut name = key.to_owned();
             let mut number = 1;
@@ -250,7 +251,8 @@ mod tests {
         assert!(Rounds::open(&message, &key, "p").is_ok());
         assert!(Rounds::open(&message, &SealKey::random().unwrap(), "p").is_err());
         assert!(Rounds::open(&message, &key, "q").is_err());
-        let other = String::from_utf8(message.bytes().to_vec()).unwrap().replace(r#""a":1"#, r#""a":2"#);
+        let other =
+            String::from_utf8(message.bytes().to_vec()).unwrap().replace(r#""a":1"#, r#""a":2"#);
         assert!(Rounds::open(&Message::scan(other).unwrap(), &key, "p").is_err());
         for tampered in [state.to_lowercase(), format!("{state}A"), String::new()] {
             assert!(Rounds::open(&retry(&tampered, "{}"), &key, "p").is_err(), "{tampered}");

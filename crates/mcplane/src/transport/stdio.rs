@@ -34,9 +34,8 @@ impl Transport for Stdio {
     type Writer = StdioWriter;
 
     fn open(self) -> Result<(Self::Reader, Self::Writer)> {
-        let taken = take().and_then(|(input, output)| {
-            Ok((StdioReader::new(input)?, StdioWriter::new(output)?))
-        });
+        let taken = take()
+            .and_then(|(input, output)| Ok((StdioReader::new(input)?, StdioWriter::new(output)?)));
         taken.map_err(|error| Error::io("cannot take over standard input and output", error))
     }
 }

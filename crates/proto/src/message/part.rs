@@ -3,29 +3,31 @@
 use std::ops::Range;
 
 macro_rules! parts {
-    ($($(#[$doc:meta])* $part:ident = $inside:ident / $key:literal;)*) => {
+    ($($inside:ident { $($(#[$doc:meta])* $part:ident = $key:literal;)* })*) => {
         /// A member of a message whose span the scan notes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Part {
-            $($(#[$doc])* $part,)*
+            $($($(#[$doc])* $part,)*)*
         }
 
         impl Part {
-            pub(super) const COUNT: usize = [$(Self::$part),*].len();
+            pub(super) const COUNT: usize = [$($(Self::$part),*),*].len();
 
             /// The noted member called `key` of the object `inside`.
             pub(super) fn find(inside: Inside, key: &[u8]) -> Option<Self> {
-                match (inside, key) {
-                    $((Inside::$inside, $key) => Some(Self::$part),)*
-                    _ => None,
+                match inside {
+                    $(Inside::$inside => match key {
+                        $($key => Some(Self::$part),)*
+                        _ => None,
+                    },)*
                 }
             }
 
             /// The member's key, for error messages.
             pub(super) fn key(self) -> &'static str {
                 match self {
-                    $(Self::$part => std::str::from_utf8($key).unwrap_or_default(),)*
+                    $($(Self::$part => std::str::from_utf8($key).unwrap_or_default(),)*)*
                 }
             }
         }
@@ -33,66 +35,76 @@ macro_rules! parts {
 }
 
 parts! {
-    /// `jsonrpc`
-    JsonRpc = Envelope / b"jsonrpc";
-    /// `id`
-    Id = Envelope / b"id";
-    /// `method`
-    Method = Envelope / b"method";
-    /// `params`
-    Params = Envelope / b"params";
-    /// `result`
-    Result = Envelope / b"result";
-    /// `error`
-    Error = Envelope / b"error";
-    /// `params.name`
-    Name = Params / b"name";
-    /// `params.uri`
-    Uri = Params / b"uri";
-    /// `params.arguments`
-    Arguments = Params / b"arguments";
-    /// `params._meta`
-    Meta = Params / b"_meta";
-    /// `params.cursor`
-    Cursor = Params / b"cursor";
-    /// `params.requestId` of `notifications/cancelled`
-    RequestId = Params / b"requestId";
-    /// `params.progressToken` of `notifications/progress`
-    ProgressOf = Params / b"progressToken";
-    /// `params.inputResponses` of a retried call (2026-07-28)
-    InputResponses = Params / b"inputResponses";
-    /// `params.requestState` of a retried call (2026-07-28)
-    RequestState = Params / b"requestState";
-    /// `params.taskId`
-    TaskId = Params / b"taskId";
-    /// `params._meta.progressToken`
-    ProgressToken = ParamsMeta / b"progressToken";
-    /// `params._meta["io.modelcontextprotocol/protocolVersion"]`
-    ProtocolVersion = ParamsMeta / b"io.modelcontextprotocol/protocolVersion";
-    /// `params._meta["io.modelcontextprotocol/clientCapabilities"]`
-    ClientCapabilities = ParamsMeta / b"io.modelcontextprotocol/clientCapabilities";
-    /// `params._meta["io.modelcontextprotocol/clientInfo"]`
-    ClientInfo = ParamsMeta / b"io.modelcontextprotocol/clientInfo";
-    /// `params._meta["io.modelcontextprotocol/logLevel"]`
-    LogLevel = ParamsMeta / b"io.modelcontextprotocol/logLevel";
-    /// `params._meta["io.modelcontextprotocol/subscriptionId"]` of a notification on a listen
-    SubscriptionId = ParamsMeta / b"io.modelcontextprotocol/subscriptionId";
-    /// `params._meta.traceparent`
-    TraceParent = ParamsMeta / b"traceparent";
-    /// `result.resultType` (2026-07-28)
-    ResultType = Result / b"resultType";
-    /// `result.isError` of `tools/call`
-    IsError = Result / b"isError";
-    /// `result._meta`
-    ResultMeta = Result / b"_meta";
-    /// `result.nextCursor`
-    NextCursor = Result / b"nextCursor";
-    /// `result.ttlMs` (2026-07-28)
-    TtlMs = Result / b"ttlMs";
-    /// `result.cacheScope` (2026-07-28)
-    CacheScope = Result / b"cacheScope";
-    /// `error.code`
-    ErrorCode = Error / b"code";
+    Envelope {
+        /// `jsonrpc`
+        JsonRpc = b"jsonrpc";
+        /// `id`
+        Id = b"id";
+        /// `method`
+        Method = b"method";
+        /// `params`
+        Params = b"params";
+        /// `result`
+        Result = b"result";
+        /// `error`
+        Error = b"error";
+    }
+    Params {
+        /// `params.name`
+        Name = b"name";
+        /// `params.uri`
+        Uri = b"uri";
+        /// `params.arguments`
+        Arguments = b"arguments";
+        /// `params._meta`
+        Meta = b"_meta";
+        /// `params.cursor`
+        Cursor = b"cursor";
+        /// `params.requestId` of `notifications/cancelled`
+        RequestId = b"requestId";
+        /// `params.progressToken` of `notifications/progress`
+        ProgressOf = b"progressToken";
+        /// `params.inputResponses` of a retried call (2026-07-28)
+        InputResponses = b"inputResponses";
+        /// `params.requestState` of a retried call (2026-07-28)
+        RequestState = b"requestState";
+        /// `params.taskId`
+        TaskId = b"taskId";
+    }
+    ParamsMeta {
+        /// `params._meta.progressToken`
+        ProgressToken = b"progressToken";
+        /// `params._meta["io.modelcontextprotocol/protocolVersion"]`
+        ProtocolVersion = b"io.modelcontextprotocol/protocolVersion";
+        /// `params._meta["io.modelcontextprotocol/clientCapabilities"]`
+        ClientCapabilities = b"io.modelcontextprotocol/clientCapabilities";
+        /// `params._meta["io.modelcontextprotocol/clientInfo"]`
+        ClientInfo = b"io.modelcontextprotocol/clientInfo";
+        /// `params._meta["io.modelcontextprotocol/logLevel"]`
+        LogLevel = b"io.modelcontextprotocol/logLevel";
+        /// `params._meta["io.modelcontextprotocol/subscriptionId"]` of a notification on a listen
+        SubscriptionId = b"io.modelcontextprotocol/subscriptionId";
+        /// `params._meta.traceparent`
+        TraceParent = b"traceparent";
+    }
+    Result {
+        /// `result.resultType` (2026-07-28)
+        ResultType = b"resultType";
+        /// `result.isError` of `tools/call`
+        IsError = b"isError";
+        /// `result._meta`
+        ResultMeta = b"_meta";
+        /// `result.nextCursor`
+        NextCursor = b"nextCursor";
+        /// `result.ttlMs` (2026-07-28)
+        TtlMs = b"ttlMs";
+        /// `result.cacheScope` (2026-07-28)
+        CacheScope = b"cacheScope";
+    }
+    Error {
+        /// `error.code`
+        ErrorCode = b"code";
+    }
 }
 
 /// An object whose members the scan looks at.

@@ -290,9 +290,12 @@ impl<'a> Scan<'a> {
             return Err(ScanError::NotJson { at: self.at, expected: "a string as key" });
         }
         let start = self.at;
-        self.string()?;
-        let json = self.bytes.get(start..self.at).unwrap_or_default();
-        Ok(super::decode_text(json).and_then(|key| Part::find(inside, key.as_bytes())))
+        if self.string()? {
+            let json = self.bytes.get(start..self.at).unwrap_or_default();
+            return Ok(super::decode_text(json).and_then(|key| Part::find(inside, key.as_bytes())));
+        }
+        let key = self.bytes.get(start + 1..self.at - 1).unwrap_or_default();
+        Ok(Part::find(inside, key))
     }
 
     /// Any value. Iterative, so that depth costs no stack: bit `n` of `kinds` tells whether the
@@ -304,7 +307,9 @@ impl<'a> Scan<'a> {
         loop {
             // A value begins here.
             match self.peek() {
-                Some(b'"') => self.string()?,
+                Some(b'"') => {
+                    self.string()?;
+                }
                 Some(b'-' | b'0'..=b'9') => self.number()?,
                 Some(b't') => self.literal(b"true")?,
                 Some(b'f') => self.literal(b"false")?,
@@ -366,9 +371,10 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// A string, from its opening to its closing quote.
-    fn string(&mut self) -> Result<(), ScanError> {
+    /// A string, from its opening to its closing quote. Gives back whether it has escapes.
+    fn string(&mut self) -> Result<bool, ScanError> {
         self.at += 1;
+        let mut escaped = false;
         loop {
             // Eight plain bytes at a time; tool results are mostly long strings.
             while let Some(chunk) = self.rest().first_chunk::<8>() {
@@ -378,8 +384,11 @@ impl<'a> Scan<'a> {
                 self.at += 8;
             }
             match self.bump() {
-                Some(b'"') => return Ok(()),
-                Some(b'\\') => self.escape()?,
+                Some(b'"') => return Ok(escaped),
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
                 Some(0x00..=0x1f) => return Err(self.unexpected("an escaped control character")),
                 Some(_) => {}
                 None => return Err(self.unexpected("'\"'")),

@@ -316,8 +316,9 @@ impl<Q, C> ServerSession<Q, C> {
                 && self.serves(*method)
         });
         let method = method.ok_or_else(unknown)?;
-        let id = message.id().unwrap_or(Id::Integer(0));
-        if self.in_flight.contains_key(&id) || self.listens.contains_key(&id) {
+        let taken = |id: &Id| self.in_flight.contains_key(id) || self.listens.contains_key(id);
+        let open = self.in_flight.len() + self.listens.len() > 0;
+        if let Some(id) = open.then(|| message.id()).flatten().filter(taken) {
             let why = format!("id {id} belongs to a request that is still in flight");
             return Err(ErrorObject::new(Code::INVALID_REQUEST, why));
         }
