@@ -22,6 +22,8 @@ pub const ROUNDS_DEFAULT: usize = 7;
 struct Server {
     name: &'static str,
     command: Vec<String>,
+    /// Whether its floor writes each answer by itself.
+    plain_floor: bool,
 }
 
 /// What is read off one run.
@@ -73,16 +75,15 @@ fn servers(root: &Path, mcplane: &Path) -> Vec<Server> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let interop = root.join("tests/interop");
     vec![
-        Server { name: "mcplane", command: vec![text(mcplane.into()), "fixture".into()] },
-        Server {
-            name: "rmcp",
-            command: vec![text(root.join(".interop/rmcp-target/release/echo"))],
-        },
-        Server {
-            name: "typescript-1",
-            command: vec!["node".into(), text(interop.join("ts1/echo.mjs"))],
-        },
+        server("mcplane", vec![text(mcplane.into()), "fixture".into()], true),
+        server("mcplane-batch-floor", vec![text(mcplane.into()), "fixture".into()], false),
+        server("rmcp", vec![text(root.join(".interop/rmcp-target/release/echo"))], true),
+        server("typescript-1", vec!["node".into(), text(interop.join("ts1/echo.mjs"))], true),
     ]
+}
+
+const fn server(name: &'static str, command: Vec<String>, plain_floor: bool) -> Server {
+    Server { name, command, plain_floor }
 }
 
 fn measure(mcplane: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
@@ -90,6 +91,7 @@ fn measure(mcplane: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
     command
         .args(["bench", "--pin", "0", "--era", "legacy", "--tool", "echo"])
         .args(["--args", r#"{"message":"hello"}"#, "--concurrency", "1,32", "--duration", "2s"])
+        .args(server.plain_floor.then_some("--plain-floor"))
         .arg("--json")
         .arg(file)
         .arg("--")

@@ -63,7 +63,10 @@ fn all(
     let floor = |memory: bool| match (args.no_floor, memory) {
         (true, _) => Floor::Off,
         (false, true) => Floor::Memory,
-        (false, false) => Floor::Process(Command::new(&me).arg("__floor")),
+        (false, false) => {
+            let plain = args.plain_floor.then_some("--plain");
+            Floor::Process(Command::new(&me).arg("__floor").args(plain))
+        }
     };
     let targets = match args.command.split_first() {
         Some((program, rest)) => {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use mcplane_lab::Writes;
 
 /// The MCP data plane: serve, inspect and measure Model Context Protocol servers.
 #[derive(Parser, Debug)]
@@ -34,14 +35,18 @@ enum Command {
     Fixture(fixture::FixtureArgs),
     /// The null responder that `bench` measures a server against
     #[command(name = "__floor", hide = true)]
-    Floor,
+    Floor {
+        /// One write for each answer
+        #[arg(long)]
+        plain: bool,
+    },
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Bench(args) => bench::run(&args, fixture::in_memory),
-        Command::Floor => floor(),
+        Command::Floor { plain } => floor(plain),
         Command::Inspect(args) => on_one_core(inspect::run(*args)),
         Command::Fixture(args) => on_one_core(async move { fixture::run(&args).await }),
     };
@@ -52,8 +57,9 @@ fn main() -> ExitCode {
 }
 
 /// Serves the floor; it ends when its input ends.
-fn floor() -> anyhow::Result<ExitCode> {
-    mcplane_lab::serve_stdio().context("the floor cannot use standard input and output")?;
+fn floor(plain: bool) -> anyhow::Result<ExitCode> {
+    let writes = if plain { Writes::PerAnswer } else { Writes::PerRead };
+    mcplane_lab::serve_stdio(writes).context("the floor cannot use standard input and output")?;
     Ok(ExitCode::SUCCESS)
 }
 

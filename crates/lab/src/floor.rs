@@ -61,16 +61,27 @@ impl Floor {
     }
 }
 
+/// How a floor writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Writes {
+    /// One write for all answers to what one read brought: the least that is possible.
+    #[default]
+    PerRead,
+    /// One write for each answer, as a plain loop does. With one call in flight it is the same.
+    PerAnswer,
+}
+
 /// The floor as a process: reads its template and then calls from stdin, answers on stdout, ends
-/// when stdin does. Every read is answered with one write.
+/// when stdin does.
 ///
 /// # Errors
 /// When stdin does not start with a template, or a pipe breaks.
-pub fn serve_stdio() -> io::Result<()> {
-    serve(&mut io::stdin().lock(), &mut io::stdout().lock())
+pub fn serve_stdio(writes: Writes) -> io::Result<()> {
+    serve(writes, &mut io::stdin().lock(), &mut io::stdout().lock())
 }
 
-fn serve(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
+fn serve(writes: Writes, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
     let mut responder = Responder::read(input)?;
     let (mut chunk, mut out) = (vec![0; READ_BYTES], Vec::new());
     loop {
@@ -79,7 +90,13 @@ fn serve(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
             return Ok(());
         }
         responder.answer(chunk.get(..len).unwrap_or_default(), &mut out);
-        output.write_all(&out)?;
+        match writes {
+            Writes::PerRead => output.write_all(&out)?,
+            Writes::PerAnswer => {
+                // Standard output is written at the end of each line.
+                out.split_inclusive(|&byte| byte == b'\n').try_for_each(|a| output.write_all(a))?;
+            }
+        }
         output.flush()?;
         out.clear();
     }
@@ -187,11 +204,16 @@ mod tests {
     fn the_template_comes_first() {
         let mut input = b"6 13\n{\"id\":,\"result\":{}}".to_vec();
         input.extend_from_slice(CALLS);
-        let mut out = Vec::new();
-        serve(&mut input.as_slice(), &mut out).unwrap();
-        assert_eq!(out, ANSWERS);
+        for writes in [Writes::PerRead, Writes::PerAnswer] {
+            let mut out = Vec::new();
+            serve(writes, &mut input.as_slice(), &mut out).unwrap();
+            assert_eq!(out, ANSWERS);
+        }
         for bad in ["", "hello\n", "6\n{\"id\":", "99999999999 1\n", "5 5\nabc"] {
-            assert!(serve(&mut bad.as_bytes(), &mut Vec::new()).is_err(), "{bad:?}");
+            assert!(
+                serve(Writes::PerRead, &mut bad.as_bytes(), &mut Vec::new()).is_err(),
+                "{bad:?}"
+            );
         }
     }
 }

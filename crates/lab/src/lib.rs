@@ -41,7 +41,7 @@ mod target;
 pub use control::{Control, Stage};
 pub use environment::Environment;
 pub use error::Error;
-pub use floor::{Floor, serve_stdio};
+pub use floor::{Floor, Writes, serve_stdio};
 pub use observe::Resources;
 pub use plan::{CONCURRENCY_MAX, DURATION_MAX, Plan, PlanError, SESSIONS_MAX, Speak, Until};
 pub use record::{Errors, Latencies, Latency, samples_min};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcplane_lab::report::Run;
-use mcplane_lab::{Control, Error, Floor, Plan, Target, Until, run, serve_stdio};
+use mcplane_lab::{Control, Error, Floor, Plan, Target, Until, Writes, run, serve_stdio};
 use mcplane_process::Command;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn main() {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some("serve") => serve(&args.next().unwrap()),
-        Some("floor") => serve_stdio().unwrap(),
+        Some("floor") => serve_stdio(Writes::PerRead).unwrap(),
         _ => {
             let wanted: Vec<String> =
                 std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();

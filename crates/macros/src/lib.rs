@@ -3,11 +3,11 @@
 //!
 //! Each expands to the public API of `mcplane` and to nothing else:
 //!
-//! * [`function`]: what the three have in common: the function, and the item that it becomes
-//! * [`parameter`]: one parameter, `#[arg(…)]`, and how an owned argument is lent to it
-//! * [`options`]: what stands in the parentheses of the attribute
+//! * `function`: what the three have in common: the function, and the item that it becomes
+//! * `parameter`: one parameter, `#[arg(…)]`, and how an owned argument is lent to it
+//! * `options`: what stands in the parentheses of the attribute
 //! * [`tool`], [`prompt`], [`resource`]: one expansion each
-//! * [`text`]: arguments that travel as text
+//! * `text`: arguments that travel as text
 
 mod function;
 mod options;

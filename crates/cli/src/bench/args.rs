@@ -51,6 +51,10 @@ pub struct BenchArgs {
     /// Do not measure the floor
     #[arg(long)]
     pub no_floor: bool,
+    /// Let the floor write each answer by itself, as a plain loop does, and not all that one read
+    /// brought at once; over stdio
+    #[arg(long)]
+    pub plain_floor: bool,
     /// Keep generator and server on this core
     #[arg(long, value_name = "CPU")]
     pub pin: Option<usize>,
