@@ -4,7 +4,6 @@
 //! - `servers`: mcplane as the client, one module for each server
 //! - `drivers`: mcplane as the server, one test for each SDK and era that it speaks
 //! - `peers`: where the peers are installed, and what happens when one is missing
-//! - `child`: one program run to its end within a time limit
 //!
 //! A driver runs by hand as well, against any server:
 //! `node tests/interop/ts2/drive.mjs --era modern --only echo,big -- target/debug/mcplane fixture`
@@ -19,7 +18,8 @@
     reason = "a test may panic"
 )]
 
-mod child;
 mod drivers;
 mod peers;
 mod servers;
+
+use mcplane_tests::child;

@@ -1,1 +1,11 @@
-//! The tests are in `interop/` and `wire/`; there is nothing to link.
+//! What the whole-process tests share; the tests are in `cli/`, `interop/` and `wire/`.
+//!
+//! - [`child`]: one program run to its end within a time limit
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
+pub mod child;

@@ -1,0 +1,52 @@
+//! The `mcplane` binary as its users meet it: what it prints, how it ends, and what it leaves behind.
+//!
+//! - `broken`: servers that cannot be spoken to
+//! - `bench`: measuring that fails, breaks off or is interrupted
+//! - `inspect`: looking, calling, and the command line
+//! - `fixture`: the built-in server on its own
+//! - `readme`: what the README promises
+//! - `server`: a server in shell, for what the fixture never does
+
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
+mod bench;
+mod broken;
+mod fixture;
+mod inspect;
+mod readme;
+mod server;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longest run of `mcplane` here: several times what the longest one takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A file of this test's own, in the build's place for temporary files. It does not exist yet.
+fn file(name: &str) -> PathBuf {
+    let test = thread::current().name().unwrap_or("cli").replace("::", "-");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join(name);
+    let _ = fs::remove_file(&file);
+    file
+}
+
+/// Waits until something has made this file.
+fn wait_for(file: &Path) {
+    let started = Instant::now();
+    while !file.exists() {
+        assert!(started.elapsed() < LIMIT, "no {}", file.display());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
