@@ -167,6 +167,7 @@ fn call(server: &Server) {
         return;
     }
     let result = inspect(server, &["--tool", server.tool, "--args", &server.args.to_string()]);
+    let result = &result["result"];
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     assert!(text.contains(server.answer), "no {:?} in {result:#}", server.answer);
     assert_ne!(result["isError"], true, "{result:#}");
