@@ -33,6 +33,17 @@ fn a_tool_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[test]
+fn a_call_that_hangs_is_refused_with_the_last_words() {
+    let script = server::script(1, "echo 'lost in thought' >&2; sleep 600");
+    let words = ["bench", "--timeout", "500ms", "--", "sh", "-c", &script, "the-server"];
+    let ended = mcplane(&words, LIMIT).code(1).left_nothing();
+    assert!(ended.stdout.is_empty(), "{ended}");
+    for part in ["`sh -c ", "echo {} was not answered within 500ms", "| lost in thought"] {
+        assert!(ended.stderr.contains(part), "no {part:?} in {ended}");
+    }
+}
+
+#[test]
 fn a_wrong_command_line_starts_nothing() {
     for (options, part) in [
         (&["--tool", "echo", "--args", r#"{"message": 1"#][..], "line 1 column 13"),

@@ -222,7 +222,10 @@ impl Bench<'_> {
                 Some((_, why)) => Err(Error::refused(what(format!("was answered with {why}")))),
             },
             Err(Silence::Timeout) => {
-                Err(Error::refused(what(format!("was not answered within {limit:?}"))))
+                let why = what(format!("was not answered within {limit:?}"));
+                let words = connection.bury().await.map(|words| words.to_string());
+                let words = words.unwrap_or_default();
+                Err(Error::refused(format!("`{}`: {why}{words}", self.target)))
             }
             Err(Silence::Closed(_)) => {
                 let why = what("was not answered: the server closed its output".to_owned());

@@ -1,6 +1,11 @@
 //! Handlers that block, hang, panic or take too long: what else the connection carries goes on.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
