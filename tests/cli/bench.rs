@@ -1,6 +1,6 @@
 //! `mcplane bench`: what is refused, what breaks off, and what the report holds then.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use mcplane_tests::child::{binary, mcplane, start_mcplane};
 use serde_json::Value;
@@ -155,6 +155,16 @@ fn ctrl_c_before_there_is_a_result_says_so() {
     running.interrupt();
     let ended = running.wait(LIMIT).code(130).left_nothing();
     assert!(ended.stdout.is_empty() && ended.stderr.contains("stopped before"), "{ended}");
+}
+
+#[test]
+fn a_bench_that_is_killed_leaves_no_process_behind() {
+    let sign = file("measuring");
+    let stubborn = format!("(trap '' TERM; sleep 600; :) & trap '' TERM; : > '{}'", sign.display());
+    let script = server::script(100, &stubborn);
+    let running = start_mcplane(&["bench", "-d", "10m", "--", "sh", "-c", &script], "");
+    wait_for(&sign);
+    running.wait(Duration::ZERO).left_nothing();
 }
 
 /// The sum of the errors of every kind.

@@ -376,12 +376,13 @@ impl<'a> Scan<'a> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            // Eight plain bytes at a time; tool results are mostly long strings.
+            // Eight plain bytes at a time, and then right to the byte that is not plain.
             while let Some(chunk) = self.rest().first_chunk::<8>() {
-                if has_special(u64::from_ne_bytes(*chunk)) {
+                let plain = plain_bytes(u64::from_le_bytes(*chunk));
+                self.at += plain;
+                if plain < 8 {
                     break;
                 }
-                self.at += 8;
             }
             match self.bump() {
                 Some(b'"') => return Ok(escaped),
@@ -518,14 +519,15 @@ impl Inside {
     }
 }
 
-/// Whether one of eight bytes is a quote, a backslash or a control character ("Bit Twiddling
-/// Hacks", haszero and hasless; a false positive only costs the slow path).
-const fn has_special(word: u64) -> bool {
+/// How many of eight bytes, first byte lowest, come before a quote, a backslash or a control
+/// character ("Bit Twiddling Hacks", haszero and hasless: a borrow can only mark bytes above the
+/// first that is marked rightly).
+const fn plain_bytes(word: u64) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let quote = word ^ (ONES * b'"' as u64);
     let backslash = word ^ (ONES * b'\\' as u64);
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     let zeros = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);
-    (zeros | control) & HIGHS != 0
+    ((zeros | control) & HIGHS).trailing_zeros() as usize / 8
 }
