@@ -112,16 +112,15 @@ fn a_server_that_dies_in_the_middle_leaves_a_report() {
     let options = ["bench", "-d", "60s", "-c", "4", "--warmup", "10", "--timeout", "20s"];
     let json = ["--no-floor", "--json", path.to_str().unwrap(), "--", "sh", "-c", &script];
     let ended = mcplane(&[&options[..], &json].concat(), LIMIT).code(1).left_nothing();
-    for part in ["186 calls", "transport 4", "exited with code 9", "| lost the plot"] {
+    for part in ["186 calls", "exited with code 9", "| lost the plot"] {
         assert!(ended.stdout.contains(part), "no {part:?} in {ended}");
     }
     let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let run = &report["runs"][0];
     assert_eq!(run["results"]["calls_ok"], 186, "{run:#}");
-    assert_eq!(
-        (run["results"]["errors"]["transport"].as_u64(), errors(&run["results"])),
-        (Some(4), 4)
-    );
+    // Up to four were in flight: how many depends on who of the two was quicker.
+    let lost = run["results"]["errors"]["transport"].as_u64().unwrap();
+    assert!((1..=4).contains(&lost) && lost == errors(&run["results"]), "{run:#}");
     assert!(run["broken"].as_str().unwrap().contains("exited with code 9"), "{run:#}");
 }
 
@@ -149,7 +148,7 @@ fn ctrl_c_prints_the_results_so_far() {
 #[test]
 fn ctrl_c_before_there_is_a_result_says_so() {
     let sign = file("started");
-    let script = format!(": > '{}'; sleep 600", sign.display());
+    let script = format!("read -r line; : > '{}'; sleep 600", sign.display());
     let running = start_mcplane(&["bench", "--", "sh", "-c", &script], "");
     wait_for(&sign);
     running.interrupt();
