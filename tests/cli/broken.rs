@@ -3,7 +3,7 @@
 
 use mcplane_tests::child::{Ended, binary, mcplane};
 
-use crate::LIMIT;
+use crate::{LIMIT, server};
 
 /// A server in shell that does not work.
 struct Broken {
@@ -92,6 +92,26 @@ broken! {
         fate: "exited with code 7",
         words: &["forked"],
     };
+}
+
+/// A server that is taken at its word, so that its silence shows only after the handshake.
+#[test]
+fn inspect_tells_of_silence_wherever_it_meets_it() {
+    let hang = |words: &str| format!("echo '{words}' >&2; sleep 600");
+    let quiet = hang("quiet from the start");
+    let late = server::script(1, &hang("quiet in the call"));
+    for (options, script, words) in [
+        (&["--era", "modern"][..], &quiet, "quiet from the start"),
+        (&["--era", "modern", "--tool", "echo"], &quiet, "quiet from the start"),
+        (&["--era", "legacy", "--tool", "echo"], &late, "quiet in the call"),
+    ] {
+        let command = ["--timeout", "500ms", "--", "sh", "-c", script];
+        let ended = mcplane(&[&["inspect"], options, &command].concat(), LIMIT);
+        let ended = ended.code(3).left_nothing();
+        assert_eq!(one_line(&ended), [words], "{ended}");
+        let line = ended.stderr.lines().next().unwrap();
+        assert!(line.contains("`sh -c ") && line.contains("no answer in time"), "{ended}");
+    }
 }
 
 fn unreachable(subcommand: &str, patience: &[&str], broken: &Broken) {

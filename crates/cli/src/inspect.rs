@@ -134,11 +134,20 @@ async fn connect(args: &InspectArgs, command: Command) -> mcplane::Result<Client
 
 async fn overview(client: &Client, command: &str, json: bool) -> anyhow::Result<u8> {
     let report = Report::gather(client).await;
+    let silent = report.problems.iter().any(|problem| problem.timed_out);
+    if silent && report.capabilities.is_none() && !json {
+        let first = report.problems.iter().map(|problem| problem.error.as_str()).next();
+        eprintln!("error: {}; {}", first.unwrap_or_default(), silence(client));
+        return Ok(UNREACHABLE);
+    }
     let text =
         if json { document(&report)? } else { page::page(&report, command, Style::of_stdout()) };
     print(&text)?;
     for problem in &report.problems {
         eprintln!("error: {}: {}", problem.request, problem.error);
+    }
+    if silent {
+        eprintln!("{}", silence(client));
     }
     Ok(if report.problems.is_empty() {
         OK
@@ -204,7 +213,12 @@ impl Call {
             }
             (Ok(_), None) => Ok(OK),
             (Err(error), _) => {
-                eprintln!("error: `{}` of `{}`: {error}", self.method, self.name);
+                let why = if error.is_timeout() {
+                    format!("{error}; {}", silence(client))
+                } else {
+                    error.to_string()
+                };
+                eprintln!("error: `{}` of `{}`: {why}", self.method, self.name);
                 let answered = error.is_rpc() || error.is_misuse();
                 Ok(if answered { REFUSED } else { UNREACHABLE })
             }
@@ -267,6 +281,16 @@ impl<'a> Made<'a> {
             error,
         }
     }
+}
+
+/// All that is known of a server that does not answer.
+fn silence(client: &Client) -> String {
+    let (command, lines) =
+        client.process().map(|process| (process.command(), process.stderr())).unwrap_or_default();
+    let words =
+        if lines.is_empty() { "it wrote nothing to stderr" } else { "its last stderr lines:" };
+    let quoted = lines.iter().map(|line| format!("\n  | {line}"));
+    std::iter::once(format!("`{command}` is silent; {words}")).chain(quoted).collect()
 }
 
 fn no_command(url: Option<&str>) -> String {

@@ -63,6 +63,8 @@ pub(super) struct Problem {
     pub(super) error: String,
     /// Whether the server answered with this error; else there was no answer that makes sense.
     pub(super) answered: bool,
+    #[serde(skip)]
+    pub(super) timed_out: bool,
 }
 
 impl<'a> Report<'a> {
@@ -91,6 +93,10 @@ impl<'a> Report<'a> {
             let tools = client.list_tools().await;
             report.tools = listed(Method::ToolsList, tools, &mut problems);
         }
+        if peer.capabilities.is_none() && problems.iter().any(|problem| problem.timed_out) {
+            // It has never said a word: each further question would take as long.
+            return Self { problems, ..report };
+        }
         if resources {
             let resources = client.list_resources().await;
             report.resources = listed(Method::ResourcesList, resources, &mut problems);
@@ -115,8 +121,12 @@ fn listed<T>(method: Method, list: Result<Vec<T>>, problems: &mut Vec<Problem>) 
         // Many servers have resources and know nothing of templates.
         Err(error) if unknown(&error) => Vec::new(),
         Err(error) => {
-            let answered = error.is_rpc();
-            problems.push(Problem { request: method.as_str(), error: error.to_string(), answered });
+            problems.push(Problem {
+                request: method.as_str(),
+                error: error.to_string(),
+                answered: error.is_rpc(),
+                timed_out: error.is_timeout(),
+            });
             Vec::new()
         }
     }

@@ -236,7 +236,8 @@ impl Start {
 
     /// The error that tells all there is to know about a server that cannot be spoken to.
     async fn fail(self, error: HandshakeError, mut running: Running) -> Error {
-        if matches!(error, HandshakeError::Closed { .. }) {
+        // Also after a time limit: a process that the server left behind may hold its output open.
+        if matches!(error, HandshakeError::Closed { .. } | HandshakeError::TimedOut { .. }) {
             running.ended_within(EXIT_WAIT).await;
         }
         let strays = self.state.strays();
