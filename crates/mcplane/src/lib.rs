@@ -51,3 +51,12 @@ pub use transport::stdio::stdio;
 pub mod __private {
     pub use {schemars, serde, serde_json};
 }
+
+/// The examples of the guides are compiled with the documentation tests.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../../docs/guide/client.md")]
+    struct Client;
+    #[doc = include_str!("../../../docs/guide/server.md")]
+    struct Server;
+}
