@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use crate::child::Child;
 use crate::error::SpawnError;
 use crate::group::Group;
+use crate::guard;
 use crate::os;
 use crate::stderr::STDERR_BYTES_DEFAULT;
 
@@ -113,6 +114,7 @@ impl Command {
         if Handle::try_current().is_err() {
             return Err(SpawnError::NoRuntime { command: line });
         }
+        guard::prepare();
         let mut command = self.to_std();
         os::isolate(&mut command);
         let child = command.spawn().map_err(|source| {

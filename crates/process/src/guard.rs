@@ -50,6 +50,14 @@ enum Shell {
     Absent,
 }
 
+/// Starts the guard before the first child, so that a child is on its list at once.
+pub(crate) fn prepare() {
+    let mut guard = lock();
+    if matches!(guard.shell, Shell::Unborn) {
+        guard.start();
+    }
+}
+
 /// Puts a group on the guard's list, starting the guard if need be.
 pub(crate) fn register(group: u32) {
     let mut guard = lock();
