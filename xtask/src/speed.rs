@@ -6,10 +6,11 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde_json::Value;
 
 use crate::interop;
@@ -40,10 +41,9 @@ struct Figures {
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn speed(root: &Path, rounds: usize) -> anyhow::Result<()> {
     step("interop set-up", || interop::setup(root, true))?;
-    let build = ["build", "--release", "--package", "mcplane-cli"];
+    let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
     step("release build", || run(&mut cargo(root, &build)))?;
-    let mcplane = target(root)?.join("release/mcplane");
-    let servers = servers(root, &mcplane);
+    let servers = servers();
     let folder = folder(root)?;
     fs::create_dir_all(&folder)?;
     let mut figures = vec![Vec::new(); servers.len() * 2];
@@ -55,9 +55,7 @@ pub fn speed(root: &Path, rounds: usize) -> anyhow::Result<()> {
         for at in order {
             let Some(server) = servers.get(at) else { continue };
             let file = folder.join(format!("{}-{}.json", server.name, round + 1));
-            step(&format!("round {} {}", round + 1, server.name), || {
-                measure(&mcplane, server, &file)
-            })?;
+            step(&format!("round {} {}", round + 1, server.name), || measure(root, server, &file))?;
             for (way, found) in read(&file)?.into_iter().enumerate() {
                 if let Some(all) = figures.get_mut(at * 2 + way) {
                     all.push(found);
@@ -71,14 +69,14 @@ pub fn speed(root: &Path, rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn servers(root: &Path, mcplane: &Path) -> Vec<Server> {
-    let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    let interop = root.join("tests/interop");
+/// Their paths are those seen from the workspace, so that the raw data names no machine's folders.
+fn servers() -> Vec<Server> {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
     vec![
-        server("mcplane", vec![text(mcplane.into()), "fixture".into()], true),
-        server("mcplane-batch-floor", vec![text(mcplane.into()), "fixture".into()], false),
-        server("rmcp", vec![text(root.join(".interop/rmcp-target/release/echo"))], true),
-        server("typescript-1", vec!["node".into(), text(interop.join("ts1/echo.mjs"))], true),
+        server("mcplane", words("target/release/mcplane fixture"), true),
+        server("mcplane-batch-floor", words("target/release/mcplane fixture"), false),
+        server("rmcp", words(".interop/rmcp-target/release/echo"), true),
+        server("typescript-1", words("node tests/interop/ts1/echo.mjs"), true),
     ]
 }
 
@@ -86,14 +84,17 @@ const fn server(name: &'static str, command: Vec<String>, plain_floor: bool) -> 
     Server { name, command, plain_floor }
 }
 
-fn measure(mcplane: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
-    let mut command = Command::new(mcplane);
+fn measure(root: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
+    const MCPLANE: &str = "target/release/mcplane";
+    let mut command = Command::new(root.join(MCPLANE));
     command
+        .arg0(MCPLANE)
+        .current_dir(root)
         .args(["bench", "--pin", "0", "--era", "legacy", "--tool", "echo"])
         .args(["--args", r#"{"message":"hello"}"#, "--concurrency", "1,32", "--duration", "2s"])
         .args(server.plain_floor.then_some("--plain-floor"))
         .arg("--json")
-        .arg(file)
+        .arg(file.strip_prefix(root).unwrap_or(file))
         .arg("--")
         .args(&server.command)
         .stdout(Stdio::null());
@@ -145,7 +146,11 @@ fn summary(servers: &[Server], figures: &[Vec<Figures>], rounds: usize) -> Strin
             );
         }
     }
-    out.push_str("\nCommand: `cargo xtask speed`. Each file holds its run's environment.\n");
+    out.push_str(
+        "\nCommand: `cargo xtask speed`. Each file holds its run's environment. The floor writes each \
+         answer by itself, but for `mcplane-batch-floor`, where one write answers all that one read \
+         brought.\n",
+    );
     out
 }
 
@@ -163,15 +168,6 @@ fn folder(root: &Path) -> anyhow::Result<PathBuf> {
     let cores = std::thread::available_parallelism()?;
     let kind = text(Command::new("uname").args(["-sm"]))?.to_lowercase().replace(' ', "-");
     Ok(root.join("bench/results").join(format!("{date}-{kind}-{cores}-cores")))
-}
-
-fn target(root: &Path) -> anyhow::Result<PathBuf> {
-    let metadata = output(&mut cargo(root, &["metadata", "--format-version", "1", "--no-deps"]))?;
-    let metadata: Value = serde_json::from_slice(&metadata)?;
-    match metadata.get("target_directory").and_then(Value::as_str) {
-        Some(folder) => Ok(folder.into()),
-        None => bail!("cargo does not say where it builds"),
-    }
 }
 
 #[cfg(test)]
