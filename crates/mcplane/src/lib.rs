@@ -21,12 +21,15 @@
 //!
 //! * [`server`] — tools, resources, prompts, and the loop that serves them.
 //! * [`client`] — calls, answers, subscriptions.
-//! * [`transport`] — memory, stdio, child processes.
+//! * [`transport`] — memory, stdio, child processes, sockets, WebSocket, HTTP.
+//! * `auth` — the client's side of OAuth.
 //! * [`schema`] — JSON Schema validation on the hot path.
 //! * [`error`] — what went wrong, whose fault it is, whether to try again.
 //!
 //! The protocol itself, without I/O, is [`mcplane_proto`], re-exported as [`proto`].
 
+#[cfg(feature = "auth")]
+pub mod auth;
 pub mod client;
 pub mod error;
 pub mod schema;

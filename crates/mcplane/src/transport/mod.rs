@@ -1,12 +1,31 @@
-//! Streams of lines that two MCP programs talk over.
+//! What two MCP programs talk over.
+//!
+//! Streams that carry one message per line:
 //!
 //! * [`memory`] — a pair inside one process.
 //! * [`stdio`] — this process's own standard input and output.
 //! * [`process`] — a server that is started as a child process.
+//! * [`tcp`], [`unix`] — sockets.
+//!
+//! And what needs more than lines:
+//!
+//! * [`websocket`] — one message per text frame, subprotocol `mcp`.
+//! * [`http`] — Streamable HTTP in both eras, and HTTP+SSE.
+//!
+//! Servers on the network share [`listen`] (accepting, with its limits) and [`tls`].
 
+#[cfg(feature = "http")]
+pub mod http;
+pub mod listen;
 pub mod memory;
 pub mod process;
 pub mod stdio;
+pub mod tcp;
+#[cfg(feature = "tls")]
+pub mod tls;
+pub mod unix;
+#[cfg(feature = "websocket")]
+pub mod websocket;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -1,0 +1,3 @@
+//! The client of Streamable HTTP, in both eras.
+
+pub mod credentials;

@@ -1,0 +1,1 @@
+//! The endpoint of Streamable HTTP, in both eras.

@@ -1,0 +1,1 @@
+//! Accepting connections, within limits.

@@ -1,0 +1,1 @@
+//! TCP: one message per line, as on stdio.

@@ -1,0 +1,1 @@
+//! Unix sockets: one message per line, as on stdio.

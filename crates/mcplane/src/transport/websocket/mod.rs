@@ -1,0 +1,1 @@
+//! WebSocket: one message per text frame, subprotocol `mcp`.
