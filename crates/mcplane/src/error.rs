@@ -3,9 +3,12 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
-use mcplane_proto::error::{ErrorObject, Fault, Retry};
+use mcplane_proto::error::{Code, ErrorObject, Fault, Retry};
 use mcplane_proto::session::HandshakeError;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// The result of everything in this library that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -26,6 +29,59 @@ pub(crate) enum Kind {
     Rpc(ErrorObject),
     Spawn(mcplane_process::SpawnError),
     TimedOut(String),
+    Transport(Failure),
+}
+
+/// How a request was lost on its way over HTTP.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Failure {
+    pub(crate) kind: Lost,
+    /// The HTTP status, if there was an answer.
+    #[serde(default)]
+    pub(crate) status: Option<u16>,
+    /// What the server said about trying again.
+    #[serde(default)]
+    pub(crate) retry_after_ms: Option<u64>,
+    pub(crate) message: String,
+}
+
+/// The kinds of [`Failure`] that a caller can tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Lost {
+    /// No connection.
+    Unreachable,
+    /// The connection ended before the answer.
+    Broken,
+    /// No answer in time.
+    Late,
+    /// 401 or 403.
+    Unauthorized,
+    /// 429 or 503.
+    Unavailable,
+    /// Another status that is no answer.
+    Status,
+    /// An answer that makes no sense.
+    Malformed,
+}
+
+impl Failure {
+    #[cfg(feature = "http")]
+    pub(crate) fn new(kind: Lost, message: impl Into<String>) -> Self {
+        Self { kind, status: None, retry_after_ms: None, message: message.into() }
+    }
+
+    /// The error that stands for the lost answer where only messages pass.
+    #[cfg(feature = "http")]
+    pub(crate) fn object(&self) -> ErrorObject {
+        ErrorObject::new(Code::TRANSPORT, self.message.clone()).with_data(self)
+    }
+
+    fn of(error: &ErrorObject) -> Option<Self> {
+        let data = error.data.as_deref().map_or("null", RawValue::get);
+        (error.code == Code::TRANSPORT).then(|| serde_json::from_str(data).ok())?
+    }
 }
 
 impl Error {
@@ -68,12 +124,14 @@ impl Error {
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(*self.0, Kind::TimedOut(_) | Kind::Handshake(HandshakeError::TimedOut { .. }))
+            || self.lost() == Some(Lost::Late)
     }
 
     /// The connection ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(*self.0, Kind::Closed(_) | Kind::Handshake(HandshakeError::Closed { .. }))
+            || self.lost() == Some(Lost::Broken)
     }
 
     /// A bound of this side is reached; try again later.
@@ -103,13 +161,55 @@ impl Error {
     /// The peer broke the protocol.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
-        matches!(*self.0, Kind::Malformed(_))
+        matches!(*self.0, Kind::Malformed(_)) || self.lost() == Some(Lost::Malformed)
+    }
+
+    /// The server wants credentials that were not given, or refuses the ones that were (HTTP 401
+    /// and 403).
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        self.lost() == Some(Lost::Unauthorized)
+    }
+
+    /// There is no way to the server: no address, no connection, no TLS.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        self.lost() == Some(Lost::Unreachable)
+    }
+
+    /// The server has no room now (HTTP 503 and 429); [`Error::retry_after`] may say when.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        self.lost() == Some(Lost::Unavailable)
+    }
+
+    /// How long the server wants to be left alone.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.failure()?.retry_after_ms.map(Duration::from_millis)
+    }
+
+    /// The HTTP status that stood in for an answer.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.failure()?.status
     }
 
     /// This library was asked for something that cannot be: a programming error of the caller.
     #[must_use]
     pub fn is_misuse(&self) -> bool {
         matches!(*self.0, Kind::Misuse(_))
+    }
+
+    const fn failure(&self) -> Option<&Failure> {
+        match &*self.0 {
+            Kind::Transport(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        self.failure().map(|failure| failure.kind)
     }
 
     /// Whose fault it is.
@@ -119,11 +219,13 @@ impl Error {
             Kind::Rpc(error) => error.code.fault(),
             Kind::Misuse(_) | Kind::Spawn(_) => Fault::Caller,
             Kind::Overloaded => Fault::Us,
+            Kind::Transport(Failure { kind: Lost::Unauthorized, .. }) => Fault::Caller,
             Kind::Closed(_)
             | Kind::Handshake(_)
             | Kind::Io(..)
             | Kind::Malformed(_)
-            | Kind::TimedOut(_) => Fault::Peer,
+            | Kind::TimedOut(_)
+            | Kind::Transport(_) => Fault::Peer,
         }
     }
 
@@ -137,6 +239,13 @@ impl Error {
             Kind::Handshake(_) | Kind::Malformed(_) | Kind::Misuse(_) | Kind::Spawn(_) => {
                 Retry::Never
             }
+            Kind::Transport(failure) => match failure.kind {
+                Lost::Unreachable | Lost::Broken | Lost::Late => Retry::Perhaps,
+                Lost::Unauthorized => Retry::Changed,
+                Lost::Unavailable => Retry::Later,
+                Lost::Status if failure.status >= Some(500) => Retry::Perhaps,
+                Lost::Status | Lost::Malformed => Retry::Never,
+            },
         }
     }
 }
@@ -153,6 +262,7 @@ impl fmt::Display for Error {
             Kind::Rpc(error) => write!(f, "{error}"),
             Kind::Spawn(error) => write!(f, "{error}"),
             Kind::TimedOut(what) => write!(f, "no answer in time: {what}"),
+            Kind::Transport(failure) => f.write_str(&failure.message),
         }
     }
 }
@@ -175,13 +285,24 @@ impl StdError for Error {
 
 impl From<ErrorObject> for Error {
     fn from(error: ErrorObject) -> Self {
-        Self::new(Kind::Rpc(error))
+        Self::new(Failure::of(&error).map_or(Kind::Rpc(error), Kind::Transport))
     }
 }
 
 impl From<HandshakeError> for Error {
     fn from(error: HandshakeError) -> Self {
+        if let HandshakeError::Refused { error, .. } = &error
+            && let Some(failure) = Failure::of(error)
+        {
+            return failure.into();
+        }
         Self::new(Kind::Handshake(error))
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Self::new(Kind::Transport(failure))
     }
 }
 

@@ -41,13 +41,15 @@ impl Code {
     pub const OVERLOADED: Self = Self(-31_999);
     /// mcplane's own: the handler did not finish within its time limit.
     pub const HANDLER_TIMEOUT: Self = Self(-31_998);
+    /// mcplane's own, never on the wire: a transport that loses a request answers it with this.
+    pub const TRANSPORT: Self = Self(-31_997);
 
     /// Whether sending the same request again later may succeed.
     #[must_use]
     pub const fn retry(self) -> Retry {
         match self {
             Self::OVERLOADED => Retry::Later,
-            Self::INTERNAL_ERROR | Self::HANDLER_TIMEOUT => Retry::Perhaps,
+            Self::INTERNAL_ERROR | Self::HANDLER_TIMEOUT | Self::TRANSPORT => Retry::Perhaps,
             Self::UNSUPPORTED_VERSION | Self::HEADER_MISMATCH | Self::URL_ELICITATION_REQUIRED => {
                 Retry::Changed
             }
@@ -59,7 +61,9 @@ impl Code {
     #[must_use]
     pub const fn fault(self) -> Fault {
         match self {
-            Self::INTERNAL_ERROR | Self::OVERLOADED | Self::HANDLER_TIMEOUT => Fault::Peer,
+            Self::INTERNAL_ERROR | Self::OVERLOADED | Self::HANDLER_TIMEOUT | Self::TRANSPORT => {
+                Fault::Peer
+            },
             _ => Fault::Caller,
         }
     }
