@@ -1,1 +1,0 @@
-//! Accepting connections, within limits.

@@ -1,0 +1,77 @@
+//! The tasks of a listener's connections, and how they end.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::task::{self, JoinSet};
+
+/// Dropping it ends every connection at once.
+#[derive(Default)]
+pub(crate) struct Connections {
+    tasks: JoinSet<()>,
+    ends: HashMap<task::Id, oneshot::Sender<()>>,
+}
+
+impl Connections {
+    /// Starts a connection's task. Its [`End`] comes when it should finish what it does.
+    pub(crate) fn spawn<F>(&mut self, connection: impl FnOnce(End) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (end, ended) = oneshot::channel();
+        let task = self.tasks.spawn(connection(End::new(async {
+            // Also when the sender is dropped: that is the signal.
+            let _ = ended.await;
+        })));
+        self.ends.insert(task.id(), end);
+    }
+
+    /// Waits until a connection has ended, and forgets it. Cancel safe.
+    pub(crate) async fn reap(&mut self) {
+        let id = match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => id,
+            // The panic of one connection is its own affair.
+            Some(Err(error)) => error.id(),
+            None => return std::future::pending().await,
+        };
+        self.ends.remove(&id);
+    }
+
+    /// Tells every connection to end, and waits for them up to `limit`.
+    pub(crate) async fn drain(mut self, limit: Duration) {
+        self.ends.clear();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(limit, all).await;
+    }
+}
+
+/// Comes when a connection should end. May be polled again after that.
+pub(crate) struct End(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+
+impl End {
+    pub(crate) fn new(end: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Some(Box::pin(end)))
+    }
+}
+
+impl Future for End {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(end) = &mut self.0 else { return Poll::Ready(()) };
+        std::task::ready!(end.as_mut().poll(cx));
+        self.0 = None;
+        Poll::Ready(())
+    }
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("End").field(&self.0.is_none()).finish()
+    }
+}

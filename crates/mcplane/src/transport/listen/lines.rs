@@ -1,0 +1,71 @@
+//! A server on a socket: one message per line, on every connection.
+
+use std::future::Future;
+use std::pin::pin;
+
+use tokio::io::{ReadHalf, WriteHalf};
+
+use super::patient::Patient;
+use super::{Admission, Connections, End, Incoming, Limits, Listener, Stream};
+use crate::error::Result;
+use crate::server::Service;
+use crate::transport::Transport;
+
+/// Serves every connection of `listener` until `shutdown` comes: each in a task of its own, one
+/// message per line in both directions, as on stdio.
+///
+/// * A connection beyond the [`Limits`] is closed at once.
+/// * When a client goes away, what it has in flight is cancelled after [`Limits::half_closed`].
+/// * At shutdown the listener is closed, what is in flight may finish within [`Limits::drain`], and
+///   whatever is left is cancelled.
+///
+/// Cancel safe: dropped, it closes the listener and every connection.
+pub async fn serve(listener: Listener, service: Service, shutdown: impl Future<Output = ()>) {
+    let limits = listener.limits().clone();
+    let mut connections = Connections::default();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            () = connections.reap() => {}
+            incoming = listener.accept() => {
+                if incoming.admission() == Admission::Admitted {
+                    let (service, limits) = (service.clone(), limits.clone());
+                    connections.spawn(|end| converse(incoming, service, limits, end));
+                }
+            }
+        }
+    }
+    drop(listener);
+    connections.drain(limits.drain).await;
+}
+
+async fn converse(incoming: Incoming, service: Service, limits: Limits, end: End) {
+    let Ok((stream, _permit)) = incoming.handshake().await else { return };
+    let (stream, closed) = Patient::new(stream, &limits, end);
+    let gone = async {
+        match closed.await {
+            Ok(()) => tokio::time::sleep(limits.half_closed).await,
+            // The stream was dropped: the other branch is done.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        // How a connection breaks concerns nobody but its client.
+        _ = service.serve(Connection(stream)) => {}
+        () = gone => {}
+    }
+}
+
+struct Connection(Patient<Stream>);
+
+impl Transport for Connection {
+    type Reader = ReadHalf<Patient<Stream>>;
+    type Writer = WriteHalf<Patient<Stream>>;
+
+    fn open(self) -> Result<(Self::Reader, Self::Writer)> {
+        Ok(tokio::io::split(self.0))
+    }
+}

@@ -1,0 +1,213 @@
+//! A stream whose peer may be silent or slow, but not for ever.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::{End, Limits};
+
+/// Reads fail with `TimedOut` after too long a silence, writes when the peer takes nothing; reads
+/// end when the connection should end.
+#[derive(Debug)]
+pub(crate) struct Patient<S> {
+    stream: S,
+    end: End,
+    /// Told when the peer has closed its side.
+    closed: Option<oneshot::Sender<()>>,
+    silence: Option<Pin<Box<Sleep>>>,
+    spoken: bool,
+    idle: Option<Duration>,
+    active: Instant,
+    stall: Option<Pin<Box<Sleep>>>,
+    stall_max: Duration,
+}
+
+impl<S> Patient<S> {
+    /// The stream, and what comes when the peer has closed its side.
+    pub(crate) fn new(stream: S, limits: &Limits, end: End) -> (Self, oneshot::Receiver<()>) {
+        let (closed, peer_closed) = oneshot::channel();
+        let patient = Self {
+            stream,
+            end,
+            closed: Some(closed),
+            silence: Some(Box::pin(sleep(limits.first_byte))),
+            spoken: false,
+            idle: limits.idle,
+            active: Instant::now(),
+            stall: None,
+            stall_max: limits.stall,
+        };
+        (patient, peer_closed)
+    }
+
+    fn heard(&mut self) {
+        if !self.spoken {
+            self.spoken = true;
+            self.silence = self.idle.map(|idle| Box::pin(sleep(idle)));
+        }
+        self.active();
+    }
+
+    fn active(&mut self) {
+        if self.idle.is_some() {
+            self.active = Instant::now();
+        }
+    }
+
+    /// Ready when the connection was silent for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(silence) = &mut self.silence else { return Poll::Pending };
+        while silence.as_mut().poll(cx).is_ready() {
+            match self.idle.filter(|_| self.spoken).map(|idle| self.active + idle) {
+                Some(then) if then > Instant::now() => silence.as_mut().reset(then),
+                _ => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+
+    /// What came of a write: waiting for the peer has a limit.
+    fn wrote<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.stall = None;
+            self.active();
+            return outcome;
+        }
+        let limit = self.stall_max;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(limit)));
+        stall.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buffer) {
+            Poll::Ready(Ok(())) => {
+                if buffer.filled().len() > before {
+                    this.heard();
+                } else if let Some(closed) = this.closed.take() {
+                    let _ = closed.send(());
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(error) => Poll::Ready(error),
+            Poll::Pending if Pin::new(&mut this.end).poll(cx).is_ready() => Poll::Ready(Ok(())),
+            Poll::Pending => this.poll_silence(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let outcome = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.wrote(cx, outcome)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let outcome = Pin::new(&mut this.stream).poll_write_vectored(cx, pieces);
+        this.wrote(cx, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let outcome = Pin::new(&mut this.stream).poll_flush(cx);
+        this.wrote(cx, outcome)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let outcome = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.wrote(cx, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn patient(limits: &Limits) -> (DuplexStream, Patient<DuplexStream>) {
+        let (peer, ours) = duplex(4);
+        let never = End::new(std::future::pending());
+        (peer, Patient::new(ours, limits, never).0)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_never_speaks_is_given_up_and_who_spoke_may_be_silent() {
+        let (mut peer, mut ours) = patient(&Limits::default().first_byte(SECOND));
+        let start = Instant::now();
+        assert_eq!(ours.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), 1);
+
+        let (mut second, mut ours) = patient(&Limits::default().first_byte(SECOND));
+        second.write_all(b"x").await.unwrap();
+        assert_eq!(ours.read_u8().await.unwrap(), b'x');
+        let later = tokio::time::timeout(3600 * SECOND, ours.read_u8()).await;
+        assert!(later.is_err(), "nothing came, and that is no error");
+        peer.shutdown().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_counts_from_the_last_byte_in_either_direction() {
+        let (mut peer, mut ours) = patient(&Limits::default().idle(Some(10 * SECOND)));
+        let start = Instant::now();
+        peer.write_all(b"x").await.unwrap();
+        assert_eq!(ours.read_u8().await.unwrap(), b'x');
+        sleep(6 * SECOND).await;
+        ours.write_all(b"y").await.unwrap();
+        assert_eq!(ours.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), 16);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_takes_nothing_is_given_up() {
+        let (mut peer, mut ours) = patient(&Limits::default().stall(SECOND));
+        let error = ours.write_all(b"more than four").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        peer.read_exact(&mut [0; 4]).await.unwrap();
+        ours.write_all(b"more").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn at_the_end_reads_end_and_writes_go_on() {
+        let (mut peer, ours) = duplex(4);
+        let (mut ours, mut closed) =
+            Patient::new(ours, &Limits::default(), End::new(std::future::ready(())));
+        assert_eq!(ours.read(&mut [0; 4]).await.unwrap(), 0);
+        assert!(closed.try_recv().is_err(), "it was not the peer");
+        ours.write_all(b"last").await.unwrap();
+        peer.read_exact(&mut [0; 4]).await.unwrap();
+    }
+}
