@@ -1,1 +1,274 @@
 //! TLS: certificates that are read again when they change.
+//!
+//! rustls with aws-lc-rs, TLS 1.2 and 1.3. There is no way to leave out the check of a server's
+//! certificate: give [`ClientTls::ca_pem_file`] the authority that signed it.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+use crate::error::{Error, Result};
+
+/// How often the files of a certificate are looked at, at most: when a connection comes.
+pub const RELOAD_EVERY: Duration = Duration::from_secs(2);
+
+/// How long a client waits for the handshake.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The server's side: a certificate and its key, from files. Clones share both.
+///
+/// Files that change are read again, without a pause for anybody: connections take the new
+/// certificate from the next handshake on. Files that make no sense change nothing;
+/// [`ServerTls::problem`] then says why.
+#[derive(Clone)]
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+    certificate: Arc<Certificate>,
+}
+
+impl ServerTls {
+    /// Reads a certificate with its chain, and its key.
+    ///
+    /// # Errors
+    /// A file cannot be read, has nothing of its kind in it, or the two do not belong together.
+    /// The error names the file.
+    pub fn from_pem_files(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self> {
+        let files = [certificate.as_ref().to_owned(), key.as_ref().to_owned()];
+        let certificate = Arc::new(Certificate::read(files)?);
+        let config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::misuse(format!("TLS: {error}")))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&certificate) as Arc<dyn ResolvesServerCert>);
+        Ok(Self { config: Arc::new(config), certificate })
+    }
+
+    /// Offers these protocols (`h2`, `http/1.1`), the preferred one first. None unless called.
+    #[must_use]
+    pub fn alpn(mut self, protocols: &[&str]) -> Self {
+        Arc::make_mut(&mut self.config).alpn_protocols = names(protocols);
+        self
+    }
+
+    /// Makes the server's side of the handshake. Has no time limit of its own.
+    ///
+    /// # Errors
+    /// The client speaks no TLS or none of ours, or goes away.
+    pub async fn accept<S>(&self, stream: S) -> io::Result<server::TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.certificate.refresh(Instant::now());
+        TlsAcceptor::from(Arc::clone(&self.config)).accept(stream).await
+    }
+
+    /// Why the newest files are not in use, if they are not.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.certificate.files.lock().unwrap_or_else(PoisonError::into_inner).problem.clone()
+    }
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTls").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
+}
+
+/// The certificate in use, and the files that it came from.
+struct Certificate {
+    current: RwLock<Arc<CertifiedKey>>,
+    files: Mutex<Files>,
+}
+
+struct Files {
+    paths: [PathBuf; 2],
+    stamps: [Stamp; 2],
+    looked: Instant,
+    problem: Option<String>,
+}
+
+/// What tells that a file has changed.
+type Stamp = Option<(SystemTime, u64)>;
+
+impl Certificate {
+    fn read(paths: [PathBuf; 2]) -> Result<Self> {
+        let stamps = paths.each_ref().map(|path| stamp(path));
+        let current = RwLock::new(Arc::new(read(&paths)?));
+        let files = Files { paths, stamps, looked: Instant::now(), problem: None };
+        Ok(Self { current, files: Mutex::new(files) })
+    }
+
+    /// Reads the files again if they have changed. Two looks at two files when it is time, and
+    /// otherwise nothing; small files, read where a handshake's arithmetic would run.
+    fn refresh(&self, now: Instant) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(files.looked) < RELOAD_EVERY {
+            return;
+        }
+        files.looked = now;
+        let stamps = files.paths.each_ref().map(|path| stamp(path));
+        // With a problem they are read each time: they may have been half written.
+        if stamps == files.stamps && files.problem.is_none() {
+            return;
+        }
+        files.stamps = stamps;
+        match read(&files.paths) {
+            Ok(new) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+                files.problem = None;
+            }
+            Err(error) => files.problem = Some(error.to_string()),
+        }
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_tuple("Certificate").field(&files.paths).finish()
+    }
+}
+
+/// The client's side: whom to trust. Clones share it.
+#[derive(Clone)]
+pub struct ClientTls {
+    roots: RootCertStore,
+    config: Arc<ClientConfig>,
+}
+
+impl ClientTls {
+    /// Trusts the authorities that this system trusts.
+    ///
+    /// # Errors
+    /// If the TLS library cannot be set up, which does not depend on this system.
+    pub fn new() -> Result<Self> {
+        let mut roots = RootCertStore::empty();
+        // A system without authorities is no error: the server's may come with `ca_pem_file`.
+        let _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let config = trusting(&roots)?;
+        Ok(Self { roots, config })
+    }
+
+    /// Trusts the authorities in this file too.
+    ///
+    /// # Errors
+    /// The file cannot be read or has no certificate in it.
+    pub fn ca_pem_file(mut self, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        for certificate in certificates(path)? {
+            self.roots.add(certificate).map_err(|error| useless(path, error))?;
+        }
+        let protocols = self.config.alpn_protocols.clone();
+        self.config = trusting(&self.roots)?;
+        Arc::make_mut(&mut self.config).alpn_protocols = protocols;
+        Ok(self)
+    }
+
+    /// Offers these protocols (`h2`, `http/1.1`). None unless called. Which one was chosen is in
+    /// the stream's `get_ref().1.alpn_protocol()`.
+    #[must_use]
+    pub fn alpn(mut self, protocols: &[&str]) -> Self {
+        Arc::make_mut(&mut self.config).alpn_protocols = names(protocols);
+        self
+    }
+
+    /// Makes the client's side of the handshake, within [`HANDSHAKE_TIMEOUT`]. `host` is the name
+    /// or the address that the certificate must be for.
+    ///
+    /// # Errors
+    /// The server speaks no TLS, or its certificate is not trusted or is for another host.
+    pub async fn connect<S>(&self, host: &str, stream: S) -> io::Result<client::TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let wrong = |kind, error: &dyn fmt::Display| {
+            io::Error::new(kind, format!("TLS with {host}: {error}"))
+        };
+        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(name)
+            .map_err(|error| wrong(io::ErrorKind::InvalidInput, &error))?;
+        let shake = TlsConnector::from(Arc::clone(&self.config)).connect(name, stream);
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, shake).await {
+            Ok(shaken) => shaken.map_err(|error| wrong(error.kind(), &error)),
+            Err(_) => Err(wrong(io::ErrorKind::TimedOut, &"the handshake takes too long")),
+        }
+    }
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls").field("roots", &self.roots.len()).finish_non_exhaustive()
+    }
+}
+
+fn trusting(roots: &RootCertStore) -> Result<Arc<ClientConfig>> {
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::misuse(format!("TLS: {error}")))?
+        .with_root_certificates(roots.clone())
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// Named, not installed for the process: that is the program's to choose.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn names(protocols: &[&str]) -> Vec<Vec<u8>> {
+    protocols.iter().map(|name| name.as_bytes().to_vec()).collect()
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let file = fs::metadata(path).ok()?;
+    Some((file.modified().ok()?, file.len()))
+}
+
+fn read([certificate, key]: &[PathBuf; 2]) -> Result<CertifiedKey> {
+    let chain = certificates(certificate)?;
+    let secret = PrivateKeyDer::from_pem_slice(&bytes(key)?).map_err(|error| match error {
+        pem::Error::NoItemsFound => useless(key, "there is no private key in it"),
+        error => useless(key, error),
+    })?;
+    CertifiedKey::from_der(chain, secret, &provider()).map_err(|error| {
+        let (certificate, key) = (certificate.display(), key.display());
+        Error::misuse(format!("the certificate {certificate} with the key {key}: {error}"))
+    })
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&bytes(path)?)
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| useless(path, error))?;
+    if chain.is_empty() {
+        return Err(useless(path, "there is no certificate in it"));
+    }
+    Ok(chain)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| Error::io(format!("cannot read {}", path.display()), error))
+}
+
+fn useless(path: &Path, why: impl fmt::Display) -> Error {
+    Error::misuse(format!("{} is of no use for TLS: {why}", path.display()))
+}

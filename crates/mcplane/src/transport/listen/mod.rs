@@ -32,9 +32,10 @@ pub use stream::{PeerAddress, Stream};
 
 pub(crate) use connections::{Connections, End};
 pub(crate) use gate::Gate;
+pub(crate) use patient::Patient;
 
 use crate::error::{Error, Result};
-#[cfg(any())]
+#[cfg(feature = "tls")]
 use crate::transport::tls::ServerTls;
 use crate::transport::unix::SocketFile;
 
@@ -62,7 +63,7 @@ pub struct Listener {
     gate: Mutex<Gate>,
     places: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
-    #[cfg(any())]
+    #[cfg(feature = "tls")]
     tls: Option<ServerTls>,
 }
 
@@ -97,13 +98,13 @@ impl Listener {
             places: Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS))),
             refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
             limits,
-            #[cfg(any())]
+            #[cfg(feature = "tls")]
             tls: None,
         })
     }
 
     /// The same, but connections speak TLS.
-    #[cfg(any())]
+    #[cfg(feature = "tls")]
     #[must_use]
     pub fn with_tls(mut self, tls: ServerTls) -> Self {
         self.tls = Some(tls);
@@ -187,7 +188,7 @@ impl Listener {
             peer,
             admission,
             permit: Permit(permit),
-            #[cfg(any())]
+            #[cfg(feature = "tls")]
             tls: self.tls.clone().map(|tls| (tls, self.limits.handshake)),
         })
     }
@@ -206,7 +207,7 @@ pub struct Incoming {
     peer: PeerAddress,
     admission: Admission,
     permit: Permit,
-    #[cfg(any())]
+    #[cfg(feature = "tls")]
     tls: Option<(ServerTls, Duration)>,
 }
 
@@ -230,7 +231,7 @@ impl Incoming {
     /// # Errors
     /// The handshake fails or takes longer than [`Limits::handshake`].
     pub async fn handshake(self) -> io::Result<(Stream, Permit)> {
-        #[cfg(any())]
+        #[cfg(feature = "tls")]
         if let Some((tls, limit)) = self.tls {
             let shaken = tokio::time::timeout(limit, tls.accept(self.stream)).await;
             let stream = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;

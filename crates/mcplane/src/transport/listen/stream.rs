@@ -37,7 +37,7 @@ pub enum Stream {
     /// A Unix socket.
     Unix(UnixStream),
     /// TLS over one of the others.
-    #[cfg(any())]
+    #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::server::TlsStream<Self>>),
 }
 
@@ -46,7 +46,7 @@ impl Stream {
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {
         match self {
-            #[cfg(any())]
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
             Self::Tcp(_) | Self::Unix(_) => None,
         }
@@ -59,7 +59,7 @@ macro_rules! each {
         match $self.get_mut() {
             Self::Tcp($stream) => $call,
             Self::Unix($stream) => $call,
-            #[cfg(any())]
+            #[cfg(feature = "tls")]
             Self::Tls($stream) => $call,
         }
     };
@@ -96,7 +96,7 @@ impl AsyncWrite for Stream {
         match self {
             Self::Tcp(stream) => stream.is_write_vectored(),
             Self::Unix(stream) => stream.is_write_vectored(),
-            #[cfg(any())]
+            #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.is_write_vectored(),
         }
     }
