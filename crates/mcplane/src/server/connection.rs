@@ -1,147 +1,46 @@
-//! The one loop of a connection: bytes in, lines, messages, handlers, bytes out.
+//! What one connection remembers: its session, its catalog, what runs and what is not sent yet.
 
-use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll};
+use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use mcplane_proto::error::{Code, ErrorObject};
-use mcplane_proto::frame::lines::{self, Lines};
+use mcplane_proto::frame::lines;
 use mcplane_proto::id::Id;
-use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use mcplane_proto::message::{Message, Part, ScanError, ScanFailure, is_batch, split_batch, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::{ServerEvent, ServerSession};
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::sleep_until;
 
+use super::batches::Batches;
 use super::catalog::Catalog;
 use super::context::{ASK_TIMEOUT, Event, NOTES_MAX, Stop};
 use super::{Change, Service};
-use crate::error::{Error, Result};
-
-/// Bytes asked for in one read: as much as a pipe of Linux holds.
-const READ_BYTES: usize = 64 * 1024;
-
-/// Unsent bytes above which no more messages are taken in: the peer does not read its answers.
-const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
+use crate::error::Result;
 
 /// An output buffer that grew beyond this is given back to the allocator once it is empty.
 const OUT_BYTES_KEPT: usize = 1024 * 1024;
 
-/// How long requests in flight may still run when the peer has closed its side.
-const DRAIN: Duration = Duration::from_secs(5);
-
-/// Serves one connection until the peer closes it.
-pub(super) async fn serve(
-    service: &Service,
-    mut reader: impl AsyncRead + Unpin,
-    mut writer: impl AsyncWrite + Unpin,
-) -> Result<()> {
-    let (outlet, events) = mpsc::channel(NOTES_MAX);
-    let mut changes = service.0.changes.subscribe();
-    let mut connection = Connection::new(service.clone(), outlet, events);
-    let mut input = BytesMut::with_capacity(READ_BYTES);
-    let mut lines = Lines::new(MESSAGE_BYTES_MAX);
-    let mut sent = 0;
-    let mut drained_by: Option<Instant> = None;
-    loop {
-        connection.take_lines(&mut lines, &mut input);
-        connection.send_notes();
-        let unsent = connection.out.len() - sent;
-        if let Some(deadline) = drained_by {
-            let idle = connection.session.in_flight() == 0 && connection.events.is_empty();
-            if unsent == 0 && idle || deadline <= Instant::now() {
-                connection.stop();
-                return ended(writer.shutdown().await);
-            }
-        }
-        let reading = drained_by.is_none() && connection.out.len() < OUT_BYTES_MAX;
-        let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
-        tokio::select! {
-            biased;
-            wrote = writer.write(connection.out.get(sent..).unwrap_or_default()), if unsent > 0 => {
-                match wrote {
-                    Ok(0) => return ended(Err(io::ErrorKind::WriteZero.into())),
-                    Ok(count) => sent += count,
-                    Err(error) => return ended(Err(error)),
-                }
-                if sent == connection.out.len() {
-                    sent = 0;
-                    connection.recycle();
-                    if let Err(error) = writer.flush().await {
-                        return ended(Err(error));
-                    }
-                }
-            }
-            read = read_some(&mut reader, &mut input), if reading => match read {
-                Ok(0) => {
-                    drained_by = Some(Instant::now() + DRAIN);
-                    if let Some(last) = lines.finish(&mut input) {
-                        connection.line(Instant::now(), last);
-                    }
-                    connection.session.end_listens(&mut connection.out, end_line);
-                }
-                Ok(_) => {}
-                Err(error) => return ended(Err(error)),
-            },
-            Some(event) = connection.events.recv() => connection.event(event),
-            change = changes.recv() => connection.change(change),
-            () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
-                connection.expire(Instant::now());
-            }
-        }
-    }
-}
-
-/// Reads what there is. Cancel safe: what was read is in `input`.
-async fn read_some(
-    reader: &mut (impl AsyncRead + Unpin),
-    input: &mut BytesMut,
-) -> io::Result<usize> {
-    input.reserve(READ_BYTES / 2);
-    reader.read_buf(input).await
-}
-
-/// A peer that goes away ends the connection; it does not break it.
-fn ended(result: io::Result<()>) -> Result<()> {
-    match result {
-        Err(error)
-            if !matches!(
-                error.kind(),
-                io::ErrorKind::BrokenPipe
-                    | io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::ConnectionAborted
-                    | io::ErrorKind::NotConnected
-                    | io::ErrorKind::WriteZero
-                    | io::ErrorKind::UnexpectedEof
-            ) =>
-        {
-            Err(Error::io("the connection broke", error))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Ends a line that our own compact writer wrote.
-fn end_line(out: &mut Vec<u8>) {
+pub(super) fn end_line(out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
 /// A question of ours: the request that it was asked for, and who waits for the answer.
-pub(super) type Asked = (Option<Id>, oneshot::Sender<Result<Bytes, ErrorObject>>);
+pub(crate) type Asked = (Option<Id>, oneshot::Sender<Result<Bytes, ErrorObject>>);
 
 /// A request that runs beside the connection's task.
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     pub(super) stop: Arc<Stop>,
     pub(super) task: AbortHandle,
     /// The batch that its answer belongs to.
     pub(super) batch: Option<u64>,
+    /// The exchange that everything about it belongs to.
+    pub(super) route: Option<u64>,
 }
 
 impl InFlight {
@@ -151,48 +50,106 @@ impl InFlight {
     }
 }
 
-/// What one connection remembers between two reads.
-pub(super) struct Connection {
+/// What one connection remembers between two messages.
+pub(crate) struct Connection {
     pub(super) service: Service,
-    pub(super) session: ServerSession<Asked, InFlight>,
+    pub(crate) session: ServerSession<Asked, InFlight>,
     catalog: Arc<Catalog>,
     generation: u64,
     pub(super) outlet: mpsc::Sender<Event>,
-    events: mpsc::Receiver<Event>,
+    pub(crate) events: mpsc::Receiver<Event>,
     /// Complete lines that are not sent yet.
-    pub(super) out: Vec<u8>,
+    pub(crate) out: Vec<u8>,
     batches: Batches,
+    routes: Option<Routes>,
+}
+
+/// Where the lines of a connection go that has more than one way back to its client.
+#[derive(Default)]
+struct Routes {
+    /// The exchange whose message is being taken in.
+    current: Option<u64>,
+    cuts: Vec<Cut>,
+}
+
+/// The end of a line in the output, and where it goes.
+pub(crate) struct Cut {
+    pub(crate) end: usize,
+    /// `None` if the line belongs to no exchange.
+    pub(crate) route: Option<u64>,
+    pub(crate) then: Then,
+}
+
+/// What follows a line on its exchange. The line may be empty.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    More,
+    /// Nothing: the answer is complete.
+    End,
+    /// The client should come back for the rest.
+    ComeBack,
 }
 
 impl Connection {
-    fn new(service: Service, outlet: mpsc::Sender<Event>, events: mpsc::Receiver<Event>) -> Self {
+    pub(crate) fn new(service: Service) -> Self {
+        let (outlet, events) = mpsc::channel(NOTES_MAX);
         Self {
-            session: ServerSession::new(service.0.config.clone()),
+            session: ServerSession::new(Arc::clone(&service.0.config)),
             generation: service.0.generation.load(Ordering::Acquire),
             catalog: service.catalog(),
             outlet,
             events,
             out: Vec::new(),
             batches: Batches::default(),
+            routes: None,
             service,
         }
     }
 
-    /// Every complete line of the input, while its answers find room.
-    fn take_lines(&mut self, lines: &mut Lines, input: &mut BytesMut) {
-        if input.is_empty() {
-            return;
+    /// With a record of where each line goes, for [`Connection::take_cuts`].
+    #[cfg(feature = "http")]
+    pub(crate) fn routed(mut self) -> Self {
+        self.routes = Some(Routes::default());
+        self
+    }
+
+    /// Takes something in that came on the exchange `route`.
+    #[cfg(feature = "http")]
+    pub(crate) fn on(&mut self, route: u64, take: impl FnOnce(&mut Self)) {
+        self.send_notes();
+        if let Some(routes) = &mut self.routes {
+            routes.current = Some(route);
         }
-        let now = Instant::now();
-        while self.out.len() < OUT_BYTES_MAX {
-            match lines.next(input) {
-                Some(Ok(line)) => self.line(now, line),
-                Some(Err(error)) => {
-                    let error = ScanError::TooLong { len: error.len, max: error.max };
-                    self.refuse(&error.into());
-                }
-                None => break,
-            }
+        take(self);
+        if let Some(routes) = &mut self.routes {
+            routes.current = None;
+        }
+    }
+
+    /// Whether something that came on the exchange `route` is still being answered.
+    #[cfg(feature = "http")]
+    pub(crate) fn awaits(&self, route: u64) -> bool {
+        self.session.any_running(|running| running.route == Some(route))
+    }
+
+    /// The output so far, and where its lines end and go.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_cuts(&mut self) -> (Vec<u8>, Vec<Cut>) {
+        let cuts = self.routes.as_mut().map(|routes| std::mem::take(&mut routes.cuts));
+        (std::mem::take(&mut self.out), cuts.unwrap_or_default())
+    }
+
+    /// Whether nothing runs and nothing waits to be taken over from handlers.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.session.in_flight() == 0 && self.events.is_empty()
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        // Never over: the connection itself holds a sender.
+        match self.events.poll_recv(cx) {
+            Poll::Ready(Some(event)) => Poll::Ready(event),
+            _ => Poll::Pending,
         }
     }
 
@@ -206,7 +163,8 @@ impl Connection {
         Arc::clone(&self.catalog)
     }
 
-    fn line(&mut self, now: Instant, line: Bytes) {
+    /// Takes in a message, or a batch.
+    pub(crate) fn take(&mut self, now: Instant, line: Bytes) {
         if is_batch(&line) {
             return self.batch(now, &line);
         }
@@ -216,7 +174,7 @@ impl Connection {
         }
     }
 
-    fn message(&mut self, now: Instant, message: Message) {
+    pub(crate) fn message(&mut self, now: Instant, message: Message) {
         let start = self.out.len();
         match self.session.receive(now, &message, &mut self.out) {
             ServerEvent::Request(method, revision) => self.dispatch(method, revision, message),
@@ -225,9 +183,7 @@ impl Connection {
                 // The handler is dropped in a later turn, so its questions are found by its id.
                 let id = message.part(Part::RequestId).and_then(Id::from_json);
                 self.withdraw(|(of, _)| *of == id);
-                if let Some(batch) = running.batch {
-                    self.batches.skip(batch, &mut self.out);
-                }
+                self.settle(&running, None);
             }
             ServerEvent::Answered((_, asked), outcome) => {
                 // A handler that was dropped meanwhile does not want it any more.
@@ -239,7 +195,7 @@ impl Connection {
         }
     }
 
-    fn refuse(&mut self, failure: &ScanFailure) {
+    pub(crate) fn refuse(&mut self, failure: &ScanFailure) {
         let start = self.out.len();
         self.session.refuse(failure, &mut self.out);
         self.end_reply(start);
@@ -259,7 +215,9 @@ impl Connection {
         for element in elements {
             self.line_of_batch(now, element);
         }
-        self.batches.end(&mut self.out);
+        if let Some(array) = self.batches.end() {
+            self.put(&array, self.route(), Then::End);
+        }
     }
 
     fn line_of_batch(&mut self, now: Instant, element: Bytes) {
@@ -285,10 +243,51 @@ impl Connection {
         match self.batches.current() {
             Some(batch) => {
                 let reply = self.out.split_off(start);
-                self.batches.reply(batch, reply);
+                self.batches.reply(batch, &reply);
             }
-            None => lines::end(&mut self.out, start),
+            None => self.end(start, self.route(), Then::End),
         }
+    }
+
+    /// The answer to a request that ran beside the connection's task; none if it was cancelled.
+    fn settle(&mut self, running: &InFlight, reply: Option<&[u8]>) {
+        match running.batch {
+            None => self.put(reply.unwrap_or_default(), running.route, Then::End),
+            Some(batch) => {
+                if let Some(array) = self.batches.settle(batch, reply) {
+                    self.put(&array, running.route, Then::End);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, message: &[u8], route: Option<u64>, then: Then) {
+        let start = self.out.len();
+        self.out.extend_from_slice(message);
+        self.end(start, route, then);
+    }
+
+    /// Ends the line that was written into the output from `start` on, if there is one.
+    fn end(&mut self, start: usize, route: Option<u64>, then: Then) {
+        let said = self.out.len() > start;
+        if said {
+            lines::end(&mut self.out, start);
+        }
+        if let Some(routes) = &mut self.routes
+            && (said || then != Then::More)
+        {
+            routes.cuts.push(Cut { end: self.out.len(), route, then });
+        }
+    }
+
+    /// The exchange whose message is being taken in.
+    pub(super) fn route(&self) -> Option<u64> {
+        self.routes.as_ref().and_then(|routes| routes.current)
+    }
+
+    /// The exchange that a request in flight came on.
+    fn route_of(&self, id: Option<&Id>) -> Option<u64> {
+        self.session.running(id?)?.route
     }
 
     /// The batch that is being read.
@@ -301,45 +300,41 @@ impl Connection {
     }
 
     /// What handlers have sent so far: before an inline handler's answer, and in every turn.
-    pub(super) fn send_notes(&mut self) {
+    pub(crate) fn send_notes(&mut self) {
         while let Ok(event) = self.events.try_recv() {
             self.event(event);
         }
     }
 
-    fn event(&mut self, event: Event) {
-        let start = self.out.len();
+    pub(crate) fn event(&mut self, event: Event) {
         match event {
-            Event::Note(id, note) => {
-                if id.is_none_or(|id| self.session.is_in_flight(&id)) {
-                    lines::write(&mut self.out, &note);
+            Event::Note(None, note) => self.put(&note, self.route(), Then::More),
+            Event::Note(Some(id), note) => {
+                if let Some(running) = self.session.running(&id) {
+                    self.put(&note, running.route, Then::More);
                 }
             }
             Event::Done(id, reply) => {
-                match self.session.finish(&id) {
-                    Some(InFlight { batch: Some(batch), .. }) => {
-                        self.batches.late_reply(batch, reply, &mut self.out);
-                    }
-                    Some(_) => lines::write(&mut self.out, &reply),
-                    // Cancelled while the answer was on its way: nothing may be sent for it.
-                    None => {}
-                }
                 // A handler that gave up, or ran out of time, leaves its questions behind.
-                self.withdraw(|(_, asked)| asked.is_closed());
+                self.withdraw(|(of, _)| of.as_ref() == Some(&id));
+                // Cancelled while the answer was on its way: nothing may be sent for it.
+                if let Some(running) = self.session.finish(&id) {
+                    self.settle(&running, Some(&reply));
+                }
+            }
+            Event::ComeBack(id) => {
+                if let Some(running) = self.session.running(&id) {
+                    self.put(b"", running.route, Then::ComeBack);
+                }
             }
             // Asked for a request that was cancelled meanwhile.
             Event::Ask { id: Some(id), .. } if !self.session.is_in_flight(&id) => {}
             Event::Ask { id, method, params, answer } => {
-                let asked = self.session.ask(
-                    Instant::now(),
-                    method,
-                    Some(&params),
-                    ASK_TIMEOUT,
-                    (id, answer),
-                    &mut self.out,
-                );
-                match asked {
-                    Ok(_) => lines::end(&mut self.out, start),
+                let (start, route) = (self.out.len(), self.route_of(id.as_ref()));
+                let (now, asked) = (Instant::now(), (id, answer));
+                let params = Some(params.as_slice());
+                match self.session.ask(now, method, params, ASK_TIMEOUT, asked, &mut self.out) {
+                    Ok(_) => self.end(start, route, Then::More),
                     Err((_, answer)) => {
                         let why = format!("this client cannot be asked `{method}`");
                         let _ = answer.send(Err(ErrorObject::new(Code::INVALID_REQUEST, why)));
@@ -349,7 +344,7 @@ impl Connection {
         }
     }
 
-    fn change(&mut self, change: Result<Change, broadcast::error::RecvError>) {
+    pub(crate) fn change(&mut self, change: Result<Change, broadcast::error::RecvError>) {
         let changes = match change {
             Ok(change) => vec![change],
             // Too many to keep: everything may have changed.
@@ -365,18 +360,22 @@ impl Connection {
                 Change::Resources => (Method::ResourcesListChanged, None),
                 Change::Resource(uri) => (Method::ResourcesUpdated, Some(uri.as_str())),
             };
+            let start = self.out.len();
             self.session.notify(method, uri, &mut self.out, end_line);
+            if let (Some(routes), true) = (&mut self.routes, self.out.len() > start) {
+                routes.cuts.push(Cut { end: self.out.len(), route: None, then: Then::More });
+            }
         }
     }
 
     /// Questions of ours that the client did not answer in time.
-    fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         for (id, entry) in self.session.expire(now) {
             let params = json!({"requestId": id, "reason": "timeout"}).to_string();
             let start = self.out.len();
             let cancelled = Method::Cancelled.as_str();
             write::notification(&mut self.out, cancelled, Some(params.as_bytes()));
-            lines::end(&mut self.out, start);
+            self.end(start, self.route_of(entry.tag.0.as_ref()), Then::More);
             let why = format!("the client did not answer `{}` in time", entry.method);
             let _ = entry.tag.1.send(Err(ErrorObject::new(Code::INTERNAL_ERROR, why)));
         }
@@ -386,12 +385,13 @@ impl Connection {
     fn withdraw(&mut self, is_orphan: impl Fn(&Asked) -> bool) {
         for id in self.session.asked_by(is_orphan) {
             let start = self.out.len();
-            self.session.withdraw(id, "the request was cancelled", &mut self.out);
-            lines::end(&mut self.out, start);
+            let asked = self.session.withdraw(id, "the request was cancelled", &mut self.out);
+            let route = asked.and_then(|(of, _)| self.route_of(of.as_ref()));
+            self.end(start, route, Then::More);
         }
     }
 
-    fn recycle(&mut self) {
+    pub(crate) fn recycle(&mut self) {
         if self.out.capacity() > OUT_BYTES_KEPT {
             self.out = Vec::new();
         }
@@ -399,7 +399,7 @@ impl Connection {
     }
 
     /// Stops whatever still runs: nobody is there to hear of it.
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         for running in self.session.drain() {
             running.cancel();
         }
@@ -409,77 +409,5 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-/// Batches whose answers are not complete. Only 2025-03-26 has them.
-#[derive(Default)]
-struct Batches {
-    last: u64,
-    reading: Option<u64>,
-    open: HashMap<u64, Batch>,
-}
-
-#[derive(Default)]
-struct Batch {
-    replies: Vec<u8>,
-    /// Requests that run beside the connection's task.
-    awaited: usize,
-}
-
-impl Batches {
-    fn begin(&mut self) {
-        self.last += 1;
-        self.reading = Some(self.last);
-        self.open.insert(self.last, Batch::default());
-    }
-
-    const fn current(&self) -> Option<u64> {
-        self.reading
-    }
-
-    fn expect(&mut self, batch: u64) {
-        if let Some(batch) = self.open.get_mut(&batch) {
-            batch.awaited += 1;
-        }
-    }
-
-    fn reply(&mut self, batch: u64, reply: Vec<u8>) {
-        if let Some(batch) = self.open.get_mut(&batch) {
-            batch.replies.push(if batch.replies.is_empty() { b'[' } else { b',' });
-            batch.replies.extend_from_slice(&reply);
-        }
-    }
-
-    fn late_reply(&mut self, batch: u64, reply: Vec<u8>, out: &mut Vec<u8>) {
-        self.reply(batch, reply);
-        self.skip(batch, out);
-    }
-
-    /// One awaited request has ended.
-    fn skip(&mut self, batch: u64, out: &mut Vec<u8>) {
-        if let Some(batch) = self.open.get_mut(&batch) {
-            batch.awaited = batch.awaited.saturating_sub(1);
-        }
-        self.send(batch, out);
-    }
-
-    fn end(&mut self, out: &mut Vec<u8>) {
-        if let Some(batch) = self.reading.take() {
-            self.send(batch, out);
-        }
-    }
-
-    /// Sends a batch whose answers are complete. One of notifications has none at all.
-    fn send(&mut self, id: u64, out: &mut Vec<u8>) {
-        let complete =
-            self.reading != Some(id) && self.open.get(&id).is_some_and(|batch| batch.awaited == 0);
-        let Some(batch) = complete.then(|| self.open.remove(&id)).flatten() else { return };
-        if !batch.replies.is_empty() {
-            let start = out.len();
-            out.extend_from_slice(&batch.replies);
-            out.push(b']');
-            lines::end(out, start);
-        }
     }
 }

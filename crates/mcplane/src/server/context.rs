@@ -53,6 +53,8 @@ pub(crate) enum Event {
         params: Vec<u8>,
         answer: oneshot::Sender<Result<Bytes, ErrorObject>>,
     },
+    /// The client should come back for the rest of this request's stream (Streamable HTTP).
+    ComeBack(Id),
     /// The answer to a request that ran beside the connection's task.
     Done(Id, Vec<u8>),
 }
@@ -88,6 +90,13 @@ impl Context {
     #[must_use]
     pub fn client_info(&self) -> Option<Implementation> {
         serde_json::from_slice(self.client_info.as_deref()?).ok()
+    }
+
+    /// Who the client is, where the transport knows: what the authentication of an HTTP endpoint
+    /// found. This, unlike [`Context::client_info`], is something to decide by.
+    #[must_use]
+    pub fn principal(&self) -> Option<&str> {
+        self.service.1.as_deref()
     }
 
     /// What the client can do.
@@ -126,6 +135,15 @@ impl Context {
         }
         if let Ok(params) = LogMessageParams::new(level, data) {
             self.note(&params);
+        }
+    }
+
+    /// Ends the HTTP stream of this request before its answer, so that no connection is held for a
+    /// long wait: the client comes back for the rest. Does nothing where streams cannot be resumed
+    /// (every transport but Streamable HTTP of 2025-11-25, SEP-1699).
+    pub fn close_stream(&self) {
+        if let (Some(_), Some(id)) = (&self.stop, self.message.id()) {
+            let _ = self.outlet.try_send(Event::ComeBack(id));
         }
     }
 

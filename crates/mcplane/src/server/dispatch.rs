@@ -194,7 +194,11 @@ impl Connection {
             true if message.part(Part::RequestState).is_some()
                 || message.part(Part::InputResponses).is_some() =>
             {
-                Some(Arc::new(Rounds::open(message, &self.service.0.key, "")?))
+                Some(Arc::new(Rounds::open(
+                    message,
+                    &self.service.0.key,
+                    self.service.principal(),
+                )?))
             }
             _ => None,
         };
@@ -238,7 +242,10 @@ impl Connection {
         context.stop = Some(Arc::clone(&stop));
         let method = context.message.method();
         if context.revision.era() == Era::Modern && method.is_some_and(Method::takes_input) {
-            let none = || Rounds::open(&context.message, &self.service.0.key, "").map(Arc::new);
+            let none = || {
+                Rounds::open(&context.message, &self.service.0.key, self.service.principal())
+                    .map(Arc::new)
+            };
             context.rounds = Some(context.rounds.take().map_or_else(none, Ok)?);
         }
         let handler = handler.clone();
@@ -266,7 +273,8 @@ impl Connection {
             let _ = outlet.send(Event::Done(answered, out)).await;
         });
         let batch = self.current_batch();
-        self.session.begin(id, InFlight { stop, task: task.abort_handle(), batch });
+        self.session
+            .begin(id, InFlight { stop, task: task.abort_handle(), batch, route: self.route() });
         Ok(())
     }
 }
@@ -304,7 +312,7 @@ impl Reply<'_> {
     fn ask(&mut self) {
         let Context { message, rounds, service, .. } = self.context;
         let Some(rounds) = rounds else { return };
-        match rounds.close(message, &service.0.key, "") {
+        match rounds.close(message, &service.0.key, service.principal()) {
             Ok(round) => self.result(&round),
             Err(error) => self.error(&error),
         }

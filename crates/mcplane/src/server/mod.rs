@@ -6,11 +6,13 @@
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
 //! * `pool` — where handlers run that block or wait; `rounds` — questions without a session.
 
+mod batches;
 mod catalog;
 mod connection;
 mod context;
 mod dispatch;
 mod handler;
+mod lines;
 mod outcome;
 mod pool;
 mod prompt;
@@ -24,6 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+#[cfg(feature = "http")]
+use mcplane_proto::headers::ParamHeader;
 use mcplane_proto::session::ServerConfig;
 use mcplane_proto::session::listen::Offered;
 use mcplane_proto::session::server::Features;
@@ -33,6 +37,8 @@ use mcplane_proto::types::{
 use mcplane_proto::version::Revision;
 use tokio::sync::broadcast;
 
+#[cfg(feature = "http")]
+pub(crate) use connection::{Connection, Cut, Then};
 pub use context::{Context, NOTES_MAX};
 pub use handler::Boxed;
 pub use outcome::{Failure, IntoPromptResult, IntoResourceResult, IntoToolResult, Json};
@@ -280,25 +286,28 @@ impl Server {
         };
         let info_json = serde_json::to_vec(&self.info)
             .map_err(|error| Error::misuse(format!("the server's name: {error}")))?;
-        Ok(Service(Arc::new(Shared {
-            config: ServerConfig {
-                info: self.info,
-                capabilities,
-                instructions: self.instructions,
-                revisions: self.revisions,
-                features,
-                offered,
-                cache: self.cache.clone(),
-            },
-            info_json,
-            catalog: RwLock::new(Arc::new(self.catalog)),
-            generation: AtomicU64::new(0),
-            changes: broadcast::channel(CHANGES_MAX).0,
-            pool: Pool::new(self.pool),
-            page_size: self.page_size,
-            cache: self.cache,
-            key,
-        })))
+        Ok(Service(
+            Arc::new(Shared {
+                config: Arc::new(ServerConfig {
+                    info: self.info,
+                    capabilities,
+                    instructions: self.instructions,
+                    revisions: self.revisions,
+                    features,
+                    offered,
+                    cache: self.cache.clone(),
+                }),
+                info_json,
+                catalog: RwLock::new(Arc::new(self.catalog)),
+                generation: AtomicU64::new(0),
+                changes: broadcast::channel(CHANGES_MAX).0,
+                pool: Pool::new(self.pool),
+                page_size: self.page_size,
+                cache: self.cache,
+                key,
+            }),
+            None,
+        ))
     }
 
     /// Serves one connection until the peer closes it. Shorthand for [`Server::start`] and
@@ -323,11 +332,11 @@ impl Server {
 
 /// A running server. Cloning is cheap; every clone is the same server.
 #[derive(Clone)]
-pub struct Service(Arc<Shared>);
+pub struct Service(Arc<Shared>, Option<Arc<str>>);
 
 /// What the connections of a server share.
 pub(crate) struct Shared {
-    config: ServerConfig,
+    config: Arc<ServerConfig>,
     info_json: Vec<u8>,
     catalog: RwLock<Arc<Catalog>>,
     /// Counts the changes of the catalog, so that a connection sees one without a lock.
@@ -358,7 +367,7 @@ impl Service {
     /// If the transport cannot be opened, or breaks other than by ending.
     pub async fn serve(&self, transport: impl Transport) -> Result<()> {
         let (reader, writer) = transport.open()?;
-        connection::serve(self, reader, writer).await
+        lines::serve(self, reader, writer).await
     }
 
     /// Adds a tool, or replaces the one of this name, and tells every client.
@@ -434,6 +443,28 @@ impl Service {
         self.0.generation.fetch_add(1, Ordering::Release);
         let _ = self.0.changes.send(change);
         edited
+    }
+
+    /// The same server, for a client that the transport has recognised.
+    #[cfg(feature = "http")]
+    pub(crate) fn of(&self, principal: Option<Arc<str>>) -> Self {
+        Self(Arc::clone(&self.0), principal)
+    }
+
+    /// Who the client is, as seals name it; empty where the transport knows no principals.
+    fn principal(&self) -> &str {
+        self.1.as_deref().unwrap_or_default()
+    }
+
+    /// The arguments of a tool that clients mirror in headers.
+    #[cfg(feature = "http")]
+    pub(crate) fn mirrored(&self, tool: &str) -> Option<Arc<[ParamHeader]>> {
+        self.catalog().tools.get(tool).map(|tool| Arc::clone(&tool.mirrored))
+    }
+
+    /// What the server tells of from here on.
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
+        self.0.changes.subscribe()
     }
 
     fn catalog(&self) -> Arc<Catalog> {

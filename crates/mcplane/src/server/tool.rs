@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mcplane_proto::error::ErrorObject;
+use mcplane_proto::headers::{self, ParamHeader};
 use mcplane_proto::types::{self, CallToolResult, Icon, ToolAnnotations};
 use mcplane_proto::version::Revision;
 use schemars::JsonSchema;
@@ -200,8 +201,11 @@ impl Tool {
         };
         // The answer is the same for both revisions that have to wrap.
         let wraps = self.definition.wraps_output(Revision::V2025_11_25);
-        let definition = Arc::new(self.definition);
-        Ok(CompiledTool { definition, handler: self.handler, input, output, wraps })
+        let mirrored = headers::param_headers(self.definition.input_schema.get())
+            .map_err(|error| Error::misuse(format!("tool `{name}`: {error}")))?
+            .into();
+        let (definition, handler) = (Arc::new(self.definition), self.handler);
+        Ok(CompiledTool { definition, handler, input, output, wraps, mirrored })
     }
 }
 
@@ -223,6 +227,8 @@ pub(crate) struct CompiledTool {
     pub(crate) output: Option<Schema>,
     /// Whether 2025-06-18 and 2025-11-25 see structured content as `{"result": …}`.
     pub(crate) wraps: bool,
+    /// The arguments that clients mirror in headers (2026-07-28 on HTTP).
+    pub(crate) mirrored: Arc<[ParamHeader]>,
 }
 
 impl CompiledTool {

@@ -7,6 +7,7 @@
 mod talk;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -86,7 +87,7 @@ pub enum ServerEvent<Q, C> {
 /// The server's side of one connection. `Q` tags our own requests, `C` the client's in flight.
 #[derive(Debug)]
 pub struct ServerSession<Q, C> {
-    config: ServerConfig,
+    config: Arc<ServerConfig>,
     legacy: Option<Legacy>,
     /// A request of 2026-07-28 was understood.
     modern: bool,
@@ -108,15 +109,33 @@ struct Legacy {
 impl<Q, C> ServerSession<Q, C> {
     /// A session in which nothing has been said.
     #[must_use]
-    pub fn new(config: ServerConfig) -> Self {
+    pub fn new(config: impl Into<Arc<ServerConfig>>) -> Self {
         Self {
-            config,
+            config: config.into(),
             legacy: None,
             modern: false,
             in_flight: HashMap::new(),
             pending: Pending::default(),
             listens: HashMap::new(),
         }
+    }
+
+    /// Speaks `revision`, of the legacy eras, without a handshake: for transports that keep nothing
+    /// between two requests. The client can be asked nothing.
+    pub fn assume(&mut self, revision: Revision) {
+        self.legacy = Some(Legacy {
+            revision,
+            capabilities: Bytes::from_static(b"{}"),
+            info: None,
+            level: LogLevel::Info,
+            subscriptions: HashSet::new(),
+        });
+    }
+
+    /// The revision that `initialize` agreed on.
+    #[must_use]
+    pub fn legacy_revision(&self) -> Option<Revision> {
+        self.legacy.as_ref().map(|legacy| legacy.revision)
     }
 
     /// Takes one message in. At most one message is appended to `out`.
@@ -182,6 +201,23 @@ impl<Q, C> ServerSession<Q, C> {
     #[must_use]
     pub fn is_in_flight(&self, id: &Id) -> bool {
         self.in_flight.contains_key(id)
+    }
+
+    /// The tag of a request of `begin` that is neither finished nor cancelled.
+    #[must_use]
+    pub fn running(&self, id: &Id) -> Option<&C> {
+        self.in_flight.get(id)
+    }
+
+    /// Whether one of the requests in flight has a tag that fits.
+    pub fn any_running(&self, fits: impl Fn(&C) -> bool) -> bool {
+        self.in_flight.values().any(fits)
+    }
+
+    /// How many listens are open.
+    #[must_use]
+    pub fn listens(&self) -> usize {
+        self.listens.len()
     }
 
     /// Takes out every request of `begin`: the connection is gone.

@@ -1,0 +1,132 @@
+//! The one loop of a connection that carries lines: bytes in, messages, handlers, bytes out.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use mcplane_proto::frame::lines::Lines;
+use mcplane_proto::limits::MESSAGE_BYTES_MAX;
+use mcplane_proto::message::ScanError;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::sleep_until;
+
+use super::Service;
+use super::connection::{Connection, end_line};
+use crate::error::{Error, Result};
+
+/// Bytes asked for in one read: as much as a pipe of Linux holds.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Unsent bytes above which no more messages are taken in: the peer does not read its answers.
+const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long requests in flight may still run when the peer has closed its side.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Serves one connection until the peer closes it.
+pub(super) async fn serve(
+    service: &Service,
+    mut reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+) -> Result<()> {
+    let mut changes = service.changes();
+    let mut connection = Connection::new(service.clone());
+    let mut input = BytesMut::with_capacity(READ_BYTES);
+    let mut lines = Lines::new(MESSAGE_BYTES_MAX);
+    let mut sent = 0;
+    let mut drained_by: Option<Instant> = None;
+    loop {
+        take_lines(&mut connection, &mut lines, &mut input);
+        connection.send_notes();
+        let unsent = connection.out.len() - sent;
+        if let Some(deadline) = drained_by {
+            let idle = connection.is_idle();
+            if unsent == 0 && idle || deadline <= Instant::now() {
+                connection.stop();
+                return ended(writer.shutdown().await);
+            }
+        }
+        let reading = drained_by.is_none() && connection.out.len() < OUT_BYTES_MAX;
+        let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
+        tokio::select! {
+            biased;
+            wrote = writer.write(connection.out.get(sent..).unwrap_or_default()), if unsent > 0 => {
+                match wrote {
+                    Ok(0) => return ended(Err(io::ErrorKind::WriteZero.into())),
+                    Ok(count) => sent += count,
+                    Err(error) => return ended(Err(error)),
+                }
+                if sent == connection.out.len() {
+                    sent = 0;
+                    connection.recycle();
+                    if let Err(error) = writer.flush().await {
+                        return ended(Err(error));
+                    }
+                }
+            }
+            read = read_some(&mut reader, &mut input), if reading => match read {
+                Ok(0) => {
+                    drained_by = Some(Instant::now() + DRAIN);
+                    if let Some(last) = lines.finish(&mut input) {
+                        connection.take(Instant::now(), last);
+                    }
+                    connection.session.end_listens(&mut connection.out, end_line);
+                }
+                Ok(_) => {}
+                Err(error) => return ended(Err(error)),
+            },
+            Some(event) = connection.events.recv() => connection.event(event),
+            change = changes.recv() => connection.change(change),
+            () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
+                connection.expire(Instant::now());
+            }
+        }
+    }
+}
+
+/// Every complete line of the input, while its answers find room.
+fn take_lines(connection: &mut Connection, lines: &mut Lines, input: &mut BytesMut) {
+    if input.is_empty() {
+        return;
+    }
+    let now = Instant::now();
+    while connection.out.len() < OUT_BYTES_MAX {
+        match lines.next(input) {
+            Some(Ok(line)) => connection.take(now, line),
+            Some(Err(error)) => {
+                let error = ScanError::TooLong { len: error.len, max: error.max };
+                connection.refuse(&error.into());
+            }
+            None => break,
+        }
+    }
+}
+
+/// Reads what there is. Cancel safe: what was read is in `input`.
+async fn read_some(
+    reader: &mut (impl AsyncRead + Unpin),
+    input: &mut BytesMut,
+) -> io::Result<usize> {
+    input.reserve(READ_BYTES / 2);
+    reader.read_buf(input).await
+}
+
+/// A peer that goes away ends the connection; it does not break it.
+fn ended(result: io::Result<()>) -> Result<()> {
+    match result {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::NotConnected
+                    | io::ErrorKind::WriteZero
+                    | io::ErrorKind::UnexpectedEof
+            ) =>
+        {
+            Err(Error::io("the connection broke", error))
+        }
+        _ => Ok(()),
+    }
+}

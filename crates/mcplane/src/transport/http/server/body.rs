@@ -1,0 +1,204 @@
+//! Bodies: reading one within its limits, and the ones that are sent.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Response, StatusCode};
+use http_body::{Body as _, Frame, SizeHint};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+use super::session::Reader;
+use super::{Permit, refuse};
+
+/// How long a request's body may take to arrive.
+const BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// A silent stream is kept open with a comment this often: proxies give up after about a minute.
+const BEAT: Duration = Duration::from_secs(15);
+
+/// Why a request's body was not taken in.
+pub(super) enum BodyError {
+    TooLarge(usize),
+    TooSlow,
+    Broken(String),
+}
+
+impl BodyError {
+    pub(super) fn response(&self) -> Response<Body> {
+        match self {
+            Self::TooLarge(max) => {
+                let why = format!("the body is longer than {max} bytes");
+                refuse(StatusCode::PAYLOAD_TOO_LARGE, &why)
+            }
+            Self::TooSlow => {
+                let why = format!("the body took longer than {} s", BODY_WAIT.as_secs());
+                refuse(StatusCode::REQUEST_TIMEOUT, &why)
+            }
+            Self::Broken(why) => {
+                refuse(StatusCode::BAD_REQUEST, &format!("the body broke off: {why}"))
+            }
+        }
+    }
+}
+
+/// The whole body; without a copy if it came in one piece.
+pub(super) async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, BodyError>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: fmt::Display,
+{
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(BodyError::TooLarge(bytes_max));
+    }
+    let mut body = pin!(body);
+    // A body that is here already needs no timer.
+    let first = match at_once(next(&mut body)).await {
+        Some(first) => first,
+        None => timeout(BODY_WAIT, next(&mut body)).await.map_err(|_| BodyError::TooSlow)?,
+    };
+    let Some(first) = first.transpose()? else { return Ok(Bytes::new()) };
+    if body.is_end_stream() && first.len() <= bytes_max {
+        return Ok(first);
+    }
+    let mut whole = BytesMut::from(&*first);
+    let rest = async {
+        while let Some(piece) = next(&mut body).await {
+            whole.extend_from_slice(&piece?);
+            if whole.len() > bytes_max {
+                return Err(BodyError::TooLarge(bytes_max));
+            }
+        }
+        Ok(())
+    };
+    timeout(BODY_WAIT, rest).await.map_err(|_| BodyError::TooSlow)??;
+    match whole.len() <= bytes_max {
+        true => Ok(whole.freeze()),
+        false => Err(BodyError::TooLarge(bytes_max)),
+    }
+}
+
+/// The next piece of a body.
+async fn next<B>(body: &mut Pin<&mut B>) -> Option<Result<Bytes, BodyError>>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: fmt::Display,
+{
+    poll_fn(|cx| body.as_mut().poll_frame(cx).map(|frame| frame.map(data))).await
+}
+
+/// What a future gives at once, if it does.
+async fn at_once<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+fn data<E: fmt::Display>(frame: Result<Frame<Bytes>, E>) -> Result<Bytes, BodyError> {
+    let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
+    Ok(frame.into_data().unwrap_or_default())
+}
+
+/// The body of a response: nothing, one answer, or a stream of events.
+pub struct Body(Kind);
+
+enum Kind {
+    Full(Bytes),
+    Stream(Box<Stream>),
+}
+
+struct Stream {
+    source: Source,
+    beat: Pin<Box<Sleep>>,
+    _permit: Permit,
+}
+
+/// Where the events of a stream come from, each chunk a whole number of events.
+pub(super) enum Source {
+    /// The task of a request of 2026-07-28, which ends when this is dropped.
+    Task(mpsc::Receiver<Bytes>),
+    /// A session.
+    Session(Reader),
+}
+
+impl Body {
+    pub(super) const fn empty() -> Self {
+        Self(Kind::Full(Bytes::new()))
+    }
+
+    pub(super) const fn full(bytes: Bytes) -> Self {
+        Self(Kind::Full(bytes))
+    }
+
+    pub(super) fn stream(source: Source, permit: Permit) -> Self {
+        Self(Kind::Stream(Box::new(Stream {
+            source,
+            beat: Box::pin(sleep(BEAT)),
+            _permit: permit,
+        })))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match &mut self.0 {
+            Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Stream(stream) => stream.poll(cx).map(|chunk| Some(Ok(Frame::data(chunk?)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.0, Kind::Full(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl Stream {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let chunk = match &mut self.source {
+            Source::Task(events) => events.poll_recv(cx),
+            Source::Session(reader) => reader.poll(cx),
+        };
+        if chunk.is_pending() && self.beat.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.beat.as_mut().reset(Instant::now() + BEAT);
+        match chunk {
+            // The timer has to be set by a poll before it can wake anybody.
+            Poll::Pending => {
+                let _ = self.beat.as_mut().poll(cx);
+                Poll::Ready(Some(Bytes::from_static(b":\n\n")))
+            }
+            ready => ready,
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Full(bytes) => f.debug_tuple("Full").field(&bytes.len()).finish(),
+            Kind::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}

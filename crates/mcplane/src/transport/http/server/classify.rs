@@ -1,0 +1,176 @@
+//! Which era a request is of, and whether its headers fit its body: the body decides first.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use mcplane_proto::error::{Code, ErrorObject};
+use mcplane_proto::headers::{self, PROTOCOL_VERSION};
+use mcplane_proto::message::{Kind, Message, Part, ScanError, is_batch, split_batch, write};
+use mcplane_proto::meta;
+use mcplane_proto::method::Method;
+use mcplane_proto::version::{Era, Revision};
+
+use super::{Body, json};
+use crate::server::Service;
+
+/// What a POST brought.
+pub(super) enum Payload {
+    /// A request or notification of 2026-07-28, its standard headers checked.
+    Modern(Message),
+    /// The beginning of a legacy session.
+    Initialize(Message),
+    /// A message of a legacy session.
+    Message(Message),
+    /// A batch: only 2025-03-26 has them.
+    Batch(Bytes),
+}
+
+/// Why a POST is no message for us.
+pub(super) struct Refused {
+    id: Option<Vec<u8>>,
+    error: ErrorObject,
+}
+
+impl Refused {
+    pub(super) fn new(message: Option<&Message>, error: ErrorObject) -> Self {
+        let id = message.and_then(|message| message.part(Part::Id));
+        Self { id: id.map(<[u8]>::to_vec), error }
+    }
+
+    pub(super) fn response(&self) -> Response<Body> {
+        let mut body = Vec::new();
+        write::error(&mut body, self.id.as_deref(), &self.error);
+        json(status(self.error.code), body)
+    }
+}
+
+/// The status of an error that 2026-07-28 answers a request with (transports §Streamable HTTP).
+/// Errors of a handler are results in band: 200.
+pub(super) const fn status(code: Code) -> StatusCode {
+    match code {
+        Code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        Code::PARSE_ERROR
+        | Code::INVALID_REQUEST
+        | Code::INVALID_PARAMS
+        | Code::HEADER_MISMATCH
+        | Code::MISSING_CLIENT_CAPABILITY
+        | Code::UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+/// Whether the version header is there and is none of the legacy revisions.
+pub(super) fn names_modern(headers: &HeaderMap) -> bool {
+    named(headers).is_some_and(|name| {
+        Revision::parse(&name).is_none_or(|revision| revision.era() == Era::Modern)
+    })
+}
+
+/// The revision that a legacy client names; 2025-03-26 did not name it (2025-06-18 transports
+/// §Protocol version header).
+pub(super) fn legacy_revision(headers: &HeaderMap) -> Revision {
+    named(headers).and_then(|name| Revision::parse(&name)).unwrap_or(Revision::V2025_03_26)
+}
+
+fn named(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(PROTOCOL_VERSION)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
+}
+
+/// Reads a body as a message and tells its era.
+pub(super) fn classify(
+    headers: &HeaderMap,
+    body: Bytes,
+    service: &Service,
+) -> Result<Payload, Refused> {
+    if is_batch(&body) {
+        return batch(body);
+    }
+    let message = Message::scan(body).map_err(|failure| {
+        let id = failure.id.as_ref().map(|id| {
+            let mut json = Vec::new();
+            id.write_json(&mut json);
+            json
+        });
+        Refused { id, error: failure.object() }
+    })?;
+    let is_request = matches!(message.kind(), Kind::Request | Kind::Notification);
+    if is_request && message.part(Part::ProtocolVersion).is_some() {
+        return match check_mirror(headers, &message, service) {
+            Ok(()) => Ok(Payload::Modern(message)),
+            Err(error) => Err(Refused::new(Some(&message), error)),
+        };
+    }
+    if names_modern(headers) {
+        return Err(Refused::new(Some(&message), no_envelope(headers, &message)));
+    }
+    Ok(match message.method() {
+        Some(Method::Initialize) if message.kind() == Kind::Request => Payload::Initialize(message),
+        _ => Payload::Message(message),
+    })
+}
+
+/// A batch belongs to 2025-03-26, so it must have neither envelopes nor anything that is no message.
+fn batch(body: Bytes) -> Result<Payload, Refused> {
+    let elements =
+        split_batch(&body).map_err(|failure| Refused { id: None, error: failure.object() })?;
+    let foreign = |element: Bytes| {
+        Message::scan(element).map_or(true, |message| message.part(Part::ProtocolVersion).is_some())
+    };
+    if elements.into_iter().any(foreign) {
+        let why = ScanError::BadBatch(
+            "2026-07-28 has no batches, and every element of an older one must be a message",
+        );
+        return Err(Refused {
+            id: None,
+            error: ErrorObject::new(Code::INVALID_REQUEST, why.to_string()),
+        });
+    }
+    Ok(Payload::Batch(body))
+}
+
+/// A header that names a modern or unknown revision over a body without an envelope.
+fn no_envelope(headers: &HeaderMap, message: &Message) -> ErrorObject {
+    let named = named(headers).unwrap_or_default();
+    match message.method() {
+        Some(Method::Initialize) => ErrorObject::new(
+            Code::HEADER_MISMATCH,
+            format!("header {PROTOCOL_VERSION} is {named:?}, which has no `initialize`"),
+        ),
+        _ if Revision::parse(&named).is_none() => {
+            ErrorObject::new(Code::INVALID_REQUEST, format!("unknown protocol version {named:?}"))
+        }
+        _ => ErrorObject::invalid_params(format!(
+            "`params._meta[\"{}\"]` and `[\"{}\"]` are missing",
+            meta::PROTOCOL_VERSION,
+            meta::CLIENT_CAPABILITIES
+        )),
+    }
+}
+
+/// The standard headers against the body (2026-07-28, SEP-2243).
+fn check_mirror(
+    headers: &HeaderMap,
+    message: &Message,
+    service: &Service,
+) -> Result<(), ErrorObject> {
+    let Some(version) = message.text(Part::ProtocolVersion) else {
+        // Not a string: the session says so.
+        return Ok(());
+    };
+    let method = message.method_name();
+    let name = match message.method() {
+        Some(Method::ResourcesRead) => message.text(Part::Uri),
+        Some(Method::ToolsCall | Method::PromptsGet) => message.text(Part::Name),
+        _ => None,
+    };
+    let arguments = message.part(Part::Arguments).and_then(|json| std::str::from_utf8(json).ok());
+    let body =
+        headers::Body { version: &version, method: &method, name: name.as_deref(), arguments };
+    let names = headers.iter().map(|(name, value)| (name.as_str(), HeaderValue::as_bytes(value)));
+    let tool = match (message.method(), &name) {
+        (Some(Method::ToolsCall), Some(name)) => service.mirrored(name),
+        _ => None,
+    };
+    headers::validate(names, &body, tool.as_deref().unwrap_or_default())
+        .map_err(|error| error.object())
+}

@@ -1,0 +1,213 @@
+//! What an endpoint is told before it starts.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Response, StatusCode};
+use tokio::sync::watch;
+
+use super::origin::Origins;
+use super::session::{SessionLimits, Sessions};
+use super::{Body, Endpoint, Inner, denied};
+use crate::server::Service;
+use crate::transport::http::client::credentials::Work;
+
+/// Longest request body, in bytes: what the official SDKs accept.
+pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Most requests that are answered at once, open streams included.
+pub const IN_FLIGHT_MAX: usize = 16 * 1024;
+
+/// Where protected resources describe themselves (RFC 9728 §3).
+const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// Tells who sends a request, from its head.
+pub trait Authenticate: Send + Sync + 'static {
+    /// The principal: what sessions and the state of calls are bound to, and what
+    /// [`Context::principal`](crate::Context::principal) says.
+    ///
+    /// # Errors
+    /// The refusal to send.
+    fn authenticate<'a>(&'a self, head: &'a Parts) -> Work<'a, Result<Arc<str>, Denied>>;
+}
+
+/// Why a request was not let in.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Denied {
+    status: StatusCode,
+    challenge: Option<HeaderValue>,
+}
+
+impl Denied {
+    /// 401: there is no token, or it is not good. `challenge` is the value of `WWW-Authenticate`,
+    /// such as `Bearer resource_metadata="…"`.
+    #[must_use]
+    pub const fn unauthorized(challenge: HeaderValue) -> Self {
+        Self { status: StatusCode::UNAUTHORIZED, challenge: Some(challenge) }
+    }
+
+    /// 403: the token is good, but not for this. `challenge` names the scopes that are needed, as
+    /// in `Bearer error="insufficient_scope", scope="…"`.
+    #[must_use]
+    pub const fn forbidden(challenge: HeaderValue) -> Self {
+        Self { status: StatusCode::FORBIDDEN, challenge: Some(challenge) }
+    }
+
+    pub(super) fn response(self) -> Response<Body> {
+        let why = match self.status {
+            StatusCode::FORBIDDEN => "this request needs more than its credentials allow",
+            _ => "this endpoint wants valid credentials",
+        };
+        denied(self.status, self.challenge, why)
+    }
+}
+
+pub(super) struct Config {
+    path: Option<String>,
+    pub(super) legacy_sse: Option<(String, String)>,
+    pub(super) origin: Origins,
+    pub(super) body_bytes_max: usize,
+    pub(super) in_flight_max: usize,
+    pub(super) stateless: bool,
+    pub(super) authenticate: Option<Arc<dyn Authenticate>>,
+    metadata: Option<Bytes>,
+}
+
+impl Config {
+    pub(super) fn serves(&self, path: &str) -> bool {
+        let here = |served: &String| served == path;
+        self.path.as_ref().is_none_or(here)
+            || self.legacy_sse.as_ref().is_some_and(|(stream, post)| here(stream) || here(post))
+    }
+
+    /// The document about who may be asked for tokens; open to everybody.
+    pub(super) fn metadata_at(&self, path: &str) -> Option<&Bytes> {
+        let metadata = self.metadata.as_ref()?;
+        let rest = path.strip_prefix(METADATA_PATH)?;
+        let here = rest.is_empty() || self.path.as_deref().is_none_or(|served| served == rest);
+        here.then_some(metadata)
+    }
+}
+
+/// An [`Endpoint`] that is not built yet.
+#[must_use = "nothing happens before build"]
+pub struct Builder {
+    service: Service,
+    config: Config,
+    sessions: SessionLimits,
+}
+
+impl Builder {
+    pub(super) fn new(service: Service) -> Self {
+        let config = Config {
+            path: Some("/mcp".into()),
+            legacy_sse: None,
+            origin: Origins::default(),
+            body_bytes_max: BODY_BYTES_MAX,
+            in_flight_max: IN_FLIGHT_MAX,
+            stateless: false,
+            authenticate: None,
+            metadata: None,
+        };
+        Self { service, config, sessions: SessionLimits::default() }
+    }
+
+    /// The path; `/mcp` if this is not called.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.config.path = Some(path.into());
+        self
+    }
+
+    /// Answers on every path: for a framework that has routed the request already.
+    pub fn any_path(mut self) -> Self {
+        self.config.path = None;
+        self
+    }
+
+    /// Serves HTTP+SSE of 2024-11-05, too: GET `stream`, POST `messages`.
+    pub fn legacy_sse(mut self, stream: impl Into<String>, messages: impl Into<String>) -> Self {
+        self.config.legacy_sse = Some((stream.into(), messages.into()));
+        self
+    }
+
+    /// Names to answer to, beside those of this machine itself (`localhost`, 127.0.0.0/8, `::1`).
+    pub fn hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.config.origin.hosts.extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Answers to every name. Only behind something that checks `Host` itself: a page on the web
+    /// could otherwise reach the endpoint through DNS rebinding.
+    pub const fn any_host(mut self) -> Self {
+        self.config.origin.is_any_host = true;
+        self
+    }
+
+    /// Pages that may use the endpoint, beside those of this machine itself, such as
+    /// `https://app.example.com`.
+    pub fn origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.config.origin.origins.extend(origins.into_iter().map(Into::into));
+        self
+    }
+
+    /// Longest request body, in bytes; [`BODY_BYTES_MAX`] if this is not called.
+    pub const fn body_bytes_max(mut self, bytes: usize) -> Self {
+        self.config.body_bytes_max = bytes;
+        self
+    }
+
+    /// Most requests that are answered at once, open streams included; beyond it clients get 503.
+    /// [`IN_FLIGHT_MAX`] if this is not called.
+    pub const fn in_flight_max(mut self, requests: usize) -> Self {
+        self.config.in_flight_max = requests;
+        self
+    }
+
+    /// Limits of sessions (2025-03-26 … 2025-11-25).
+    pub const fn sessions(mut self, limits: SessionLimits) -> Self {
+        self.sessions = limits;
+        self
+    }
+
+    /// Keeps no sessions for the legacy revisions: any process can answer any request, but nobody
+    /// can be asked anything, subscribe, or resume.
+    pub const fn stateless(mut self) -> Self {
+        self.config.stateless = true;
+        self
+    }
+
+    /// Tells who clients are, and refuses the others.
+    pub fn authenticate(mut self, authenticate: impl Authenticate) -> Self {
+        self.config.authenticate = Some(Arc::new(authenticate));
+        self
+    }
+
+    /// Publishes the protected resource metadata (RFC 9728 §2): a JSON object with `resource` and
+    /// `authorization_servers`.
+    pub fn resource_metadata(mut self, document: &serde_json::Value) -> Self {
+        self.config.metadata = Some(document.to_string().into());
+        self
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn build(self) -> Endpoint {
+        Endpoint(Arc::new(Inner {
+            service: self.service,
+            config: self.config,
+            sessions: Arc::new(Sessions::new(self.sessions)),
+            in_flight: Arc::new(AtomicUsize::new(0)),
+            end: watch::Sender::new(false),
+        }))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("service", &self.service).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! The events of one stream of a session: what waits to be sent, and what can be sent again.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcplane_proto::frame::sse;
+
+/// Most events of a stream that are kept to be sent again, and most that wait to be sent: the
+/// oldest go first, and a client that never reads gets no more notifications.
+const EVENTS_MAX: usize = 256;
+
+/// Most bytes of a stream that are kept to be sent again.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// When a client should come back for the rest of a stream.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// One stream. Its events are numbered from 1; 0 is the priming event.
+#[derive(Default)]
+pub(super) struct Log {
+    /// The number of the first event that is kept.
+    first: u64,
+    events: VecDeque<Bytes>,
+    bytes: usize,
+    /// The number of the next event to send.
+    next: u64,
+    pub(super) ended: bool,
+    /// The client has an event id, so that it can come back.
+    pub(super) primed: bool,
+    readers: Vec<(u64, Option<Waker>)>,
+    /// Readers up to this number are told to come back.
+    sent_away: u64,
+}
+
+impl Log {
+    pub(super) fn new() -> Self {
+        Self { first: 1, next: 1, ..Self::default() }
+    }
+
+    /// Adds an event. A notification that finds no room is dropped; an answer never is.
+    pub(super) fn push(&mut self, message: Bytes, is_answer: bool) {
+        let waiting = (self.last() + 1).saturating_sub(self.next);
+        if message.is_empty() || (!is_answer && waiting >= EVENTS_MAX as u64) {
+            return;
+        }
+        self.bytes += message.len();
+        self.events.push_back(message);
+        self.forget();
+        self.wake();
+    }
+
+    /// No more events come.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.wake();
+    }
+
+    /// The number of the newest event.
+    fn last(&self) -> u64 {
+        self.first + self.events.len() as u64 - 1
+    }
+
+    /// Drops the oldest of what was sent, down to the limits.
+    fn forget(&mut self) {
+        while self.first < self.next
+            && (self.events.len() > EVENTS_MAX || self.bytes > KEPT_BYTES_MAX)
+        {
+            let Some(event) = self.events.pop_front() else { break };
+            self.bytes -= event.len();
+            self.first += 1;
+        }
+    }
+
+    /// A reader takes over from here on, or from after the event `last`.
+    ///
+    /// `false` if the events after `last` are not kept any more.
+    pub(super) fn attach(&mut self, reader: u64, last: Option<u64>) -> bool {
+        if let Some(last) = last {
+            if last + 1 < self.first || last > self.last() {
+                return false;
+            }
+            self.next = last + 1;
+        }
+        self.readers.push((reader, None));
+        true
+    }
+
+    pub(super) fn detach(&mut self, reader: u64) {
+        self.readers.retain(|(number, _)| *number != reader);
+        self.wake();
+    }
+
+    pub(super) const fn is_watched(&self) -> bool {
+        !self.readers.is_empty()
+    }
+
+    /// Whether everything is said and nobody can want it again.
+    pub(super) fn is_done(&self) -> bool {
+        self.ended && self.readers.is_empty() && (!self.primed || self.next <= self.first)
+    }
+
+    /// Sends the readers of now away; they come back for the rest.
+    pub(super) fn send_away(&mut self) {
+        if self.primed {
+            self.sent_away = self.readers.iter().map(|(number, _)| *number).max().unwrap_or(0);
+            self.wake();
+        }
+    }
+
+    /// What a reader has to send: events, the end (`None`), or nothing yet. The newest reader gets
+    /// the events, so that each goes out once.
+    pub(super) fn take(&mut self, route: u64, reader: u64, waker: &Waker) -> Taken {
+        let newest = self.readers.last().map(|(number, _)| *number);
+        if newest == Some(reader) && self.next <= self.last() {
+            let mut out = Vec::new();
+            let skip = usize::try_from(self.next - self.first).unwrap_or(usize::MAX);
+            for (number, message) in (self.next..).zip(self.events.iter().skip(skip)) {
+                event(&mut out, Some((route, number)), message);
+            }
+            self.next = self.last() + 1;
+            self.primed = true;
+            self.forget();
+            return Taken::Events(out.into());
+        }
+        if reader <= self.sent_away || (self.ended && self.next > self.last()) {
+            return Taken::End;
+        }
+        if let Some((_, slot)) = self.readers.iter_mut().find(|(number, _)| *number == reader) {
+            *slot = Some(waker.clone());
+            return Taken::NotYet;
+        }
+        Taken::End
+    }
+
+    /// The only event, if it is the last one and none was sent: it can go out as JSON.
+    pub(super) fn take_answer(&mut self) -> Option<Bytes> {
+        let only = self.ended && self.events.len() <= 1 && self.next == self.first;
+        only.then(|| self.events.pop_front().unwrap_or_default())
+    }
+
+    /// Whether a reader would find something; it is woken when it would.
+    pub(super) fn wait(&mut self, reader: u64, waker: &Waker) -> bool {
+        let has_news = self.ended || self.next <= self.last();
+        if let (false, Some((_, slot))) =
+            (has_news, self.readers.iter_mut().find(|(number, _)| *number == reader))
+        {
+            *slot = Some(waker.clone());
+        }
+        has_news
+    }
+
+    fn wake(&mut self) {
+        for (_, waker) in &mut self.readers {
+            if let Some(waker) = waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// What a reader finds.
+pub(super) enum Taken {
+    Events(Bytes),
+    End,
+    NotYet,
+}
+
+/// Appends a message as an event, with its stream and number if the stream can be resumed.
+pub(super) fn event(out: &mut Vec<u8>, number: Option<(u64, u64)>, message: &[u8]) {
+    match number {
+        None => {
+            let start = sse::begin(out, None, None);
+            out.extend_from_slice(message);
+            sse::end(out, start);
+        }
+        Some((route, number)) => {
+            let start = sse::begin(out, None, Some(&format!("{route}-{number}")));
+            out.extend_from_slice(message);
+            sse::end(out, start);
+        }
+    }
+}
+
+/// The event that lets a client come back before anything was said (2025-11-25, SEP-1699).
+pub(super) fn prime(route: u64) -> Bytes {
+    let mut out = Vec::new();
+    let id = format!("{route}-0");
+    sse::Block { id: Some(&id), retry: Some(RETRY), data: Some(b""), event: None }.write(&mut out);
+    out.into()
+}
+
+/// The stream and the number that an event id names.
+pub(super) fn parse_id(id: &[u8]) -> Option<(u64, u64)> {
+    let (route, number) = std::str::from_utf8(id).ok()?.split_once('-')?;
+    Some((route.parse().ok()?, number.parse().ok()?))
+}

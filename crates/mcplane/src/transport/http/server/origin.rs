@@ -1,0 +1,107 @@
+//! `Host` and `Origin`: which names the endpoint answers to, and which pages may use it.
+//!
+//! A page on the web can make a browser send requests to a server on this machine; DNS rebinding
+//! lets it read the answers, too. Both headers give it away (transports §Security warning).
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
+};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
+
+use super::{Body, empty, refuse};
+
+/// Which names to answer to, and which pages may use the endpoint.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Origins {
+    /// Beside the names of this machine itself.
+    pub(super) hosts: Vec<String>,
+    pub(super) is_any_host: bool,
+    /// `https://app.example.com`, beside pages of this machine.
+    pub(super) origins: Vec<String>,
+}
+
+impl Origins {
+    /// The origin to allow, if a page asks.
+    ///
+    /// # Errors
+    /// The refusal: 400 without a `Host`, 421 for a foreign one, 403 for a foreign `Origin`.
+    pub(super) fn check(
+        &self,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Result<Option<HeaderValue>, Response<Body>> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = match (hosts.next(), hosts.next(), uri.authority()) {
+            (Some(host), None, _) => host.to_str().ok().map(str::to_owned),
+            // HTTP/2 has it in `:authority`.
+            (None, _, Some(authority)) => Some(authority.to_string()),
+            _ => None,
+        };
+        let Some(authority) = host.and_then(|host| host.parse::<Authority>().ok()) else {
+            return Err(refuse(StatusCode::BAD_REQUEST, "exactly one valid `Host` is needed"));
+        };
+        if !self.is_any_host && !self.answers_to(authority.host()) {
+            let why = "this endpoint does not answer to that `Host`";
+            return Err(refuse(StatusCode::MISDIRECTED_REQUEST, why));
+        }
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let origin = match (origins.next(), origins.next()) {
+            (None, _) => return Ok(None),
+            (Some(origin), None) => origin,
+            _ => return Err(refuse(StatusCode::FORBIDDEN, "`Origin` is repeated")),
+        };
+        if self.allows(origin) {
+            return Ok(Some(origin.clone()));
+        }
+        Err(refuse(StatusCode::FORBIDDEN, "this `Origin` may not use the endpoint"))
+    }
+
+    fn answers_to(&self, host: &str) -> bool {
+        let known = || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host));
+        is_local(host) || known()
+    }
+
+    fn allows(&self, origin: &HeaderValue) -> bool {
+        let Ok(origin) = origin.to_str() else { return false };
+        if self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let authority = authority.and_then(|authority| authority.parse::<Authority>().ok());
+        authority.is_some_and(|authority| is_local(authority.host()))
+    }
+}
+
+/// The names of this machine itself.
+fn is_local(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The answer to a page's question whether it may.
+pub(super) fn preflight() -> Response<Body> {
+    let mut response = empty(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
+    );
+    // `*` does not cover `Authorization`.
+    headers
+        .insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, *"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+/// Lets a page read the response.
+pub(super) fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("mcp-session-id, www-authenticate"),
+    );
+    headers.insert(VARY, HeaderValue::from_static("origin"));
+}

@@ -1,0 +1,252 @@
+//! An endpoint behind a listener of its own.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, RETRY_AFTER};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming as RequestBody;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::time::{Instant, sleep_until};
+use tower_service::Service as _;
+
+use super::{Body, Endpoint, refuse};
+use crate::transport::listen::{Admission, Connections, End, Incoming, Listener, Patient};
+
+/// Limits of each connection of an endpoint, beside those of its [`Listener`].
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
+pub struct ConnectionLimits {
+    /// How long the head of the first request may take; 10 s.
+    pub header: Duration,
+    /// How long a connection may lie idle between two requests, the head of the next one included;
+    /// 75 s. Streams that are open are not idle.
+    pub idle: Duration,
+    /// Most bytes of a request's head; 64 KiB.
+    pub header_bytes_max: usize,
+    /// Most requests in flight on one connection of HTTP/2; 128.
+    pub streams_max: u32,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            header: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+            header_bytes_max: 64 * 1024,
+            streams_max: 128,
+        }
+    }
+}
+
+/// Serves every connection of `listener` until `shutdown` comes: HTTP/1.1, and HTTP/2 by ALPN or
+/// prior knowledge.
+///
+/// * A connection beyond the listener's limits gets 503 with `Retry-After` and is closed.
+/// * At shutdown, streams end, what is in flight may finish within
+///   [`Limits::drain`](crate::transport::listen::Limits::drain), and whatever is left is cancelled.
+///
+/// Cancel safe: dropped, it closes the listener and every connection.
+pub async fn serve(
+    listener: Listener,
+    endpoint: Endpoint,
+    limits: ConnectionLimits,
+    shutdown: impl Future<Output = ()>,
+) {
+    let drain = listener.limits().drain;
+    let shared = Arc::new(Shared { endpoint, limits, listen: listener.limits().clone() });
+    let mut connections = Connections::default();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            () = connections.reap() => {}
+            incoming = listener.accept() => {
+                let shared = Arc::clone(&shared);
+                connections.spawn(|end| converse(incoming, shared, end));
+            }
+        }
+    }
+    drop(listener);
+    shared.endpoint.close();
+    connections.drain(drain).await;
+}
+
+struct Shared {
+    endpoint: Endpoint,
+    limits: ConnectionLimits,
+    listen: crate::transport::listen::Limits,
+}
+
+/// One connection, from its handshake to its end.
+async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
+    let refused = match incoming.admission() {
+        Admission::Admitted => None,
+        Admission::Refused { retry_after } => Some(retry_after),
+    };
+    let Ok((stream, _permit)) = incoming.handshake().await else { return };
+    let never = End::new(std::future::pending());
+    let (stream, _) = Patient::new(stream, &shared.listen, never);
+    let activity = Arc::new(Activity::new(shared.limits));
+    let site = Site { endpoint: shared.endpoint.clone(), activity: Arc::clone(&activity), refused };
+    let builder = builder(shared.limits);
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), site));
+    let mut end = pin!(end);
+    let mut ending = false;
+    loop {
+        tokio::select! {
+            biased;
+            // How a connection breaks concerns nobody but its client.
+            _ = &mut connection => return,
+            () = &mut end, if !ending => {
+                ending = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = sleep_until(activity.deadline()) => {
+                if activity.is_idle() && activity.deadline() <= Instant::now() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn builder(limits: ConnectionLimits) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // Idleness has one clock, ours: it also covers a head that comes slowly.
+        .header_read_timeout(None)
+        .max_buf_size(limits.header_bytes_max.max(8192));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams_max)
+        .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX));
+    builder
+}
+
+/// When a connection was last in use.
+struct Activity {
+    limits: ConnectionLimits,
+    began: Instant,
+    /// Requests that are being answered.
+    active: AtomicUsize,
+    /// Milliseconds from the beginning to the end of the last answer; 0 before the first.
+    used_ms: AtomicU64,
+}
+
+impl Activity {
+    fn new(limits: ConnectionLimits) -> Self {
+        Self {
+            limits,
+            began: Instant::now(),
+            active: AtomicUsize::new(0),
+            used_ms: AtomicU64::new(0),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.active.load(Ordering::Relaxed) == 0
+    }
+
+    /// When to look whether the connection has been idle for too long.
+    fn deadline(&self) -> Instant {
+        match (self.is_idle(), self.used_ms.load(Ordering::Relaxed)) {
+            (false, _) => Instant::now() + self.limits.idle,
+            (true, 0) => self.began + self.limits.header,
+            (true, used_ms) => self.began + Duration::from_millis(used_ms) + self.limits.idle,
+        }
+    }
+}
+
+/// A request that is being answered.
+struct Active(Arc<Activity>);
+
+impl Active {
+    fn new(activity: &Arc<Activity>) -> Self {
+        activity.active.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        let used = self.0.began.elapsed().as_millis();
+        self.0.used_ms.store(u64::try_from(used).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The endpoint, as one connection sees it.
+struct Site {
+    endpoint: Endpoint,
+    activity: Arc<Activity>,
+    /// The connection is one too many.
+    refused: Option<Duration>,
+}
+
+impl hyper::service::Service<Request<RequestBody>> for Site {
+    type Response = Response<Tracked>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<RequestBody>) -> Self::Future {
+        let active = Active::new(&self.activity);
+        if let Some(retry_after) = self.refused {
+            let response = turn_away(retry_after).map(|body| Tracked { body, _active: active });
+            return Box::pin(std::future::ready(Ok(response)));
+        }
+        let answer = self.endpoint.clone().call(request);
+        Box::pin(async move {
+            let response = answer.await?;
+            Ok(response.map(|body| Tracked { body, _active: active }))
+        })
+    }
+}
+
+/// The answer on a connection that is one too many.
+fn turn_away(retry_after: Duration) -> Response<Body> {
+    let why = "too many connections are being opened";
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, why);
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from(retry_after.as_secs().max(1)));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// A body that keeps its connection from being idle.
+struct Tracked {
+    body: Body,
+    _active: Active,
+}
+
+impl http_body::Body for Tracked {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,493 @@
+//! Sessions of 2025-03-26 … 2025-11-25: what `initialize` opened, and the streams of its requests.
+//!
+//! A session is a [`Connection`] whose lines are sorted into streams: one for each POST that is not
+//! answered at once, and one (number 0) for what belongs to no request. A client that went away
+//! does not cancel anything: it comes back with `Last-Event-ID`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use mcplane_proto::error::{Code, ErrorObject};
+use mcplane_proto::headers::SESSION_ID;
+use mcplane_proto::message::{Message, write};
+use mcplane_proto::version::Revision;
+use tokio::sync::Notify;
+use tokio::time::{sleep_until, timeout};
+
+use super::body::Source;
+use super::classify::Payload;
+use super::log::{self, Log, Taken};
+use super::{Body, Permit, json};
+use crate::error::{Error, Result};
+use crate::server::{Connection, Service, Then};
+
+/// How long the headers of an answer wait for a handler that says nothing. Then the client gets a
+/// stream that it can resume.
+const HOLD: Duration = Duration::from_millis(500);
+
+/// Finished streams of one session that are kept to be sent again.
+const FINISHED_MAX: usize = 16;
+
+/// The stream of what belongs to no request.
+const ALONE: u64 = 0;
+
+/// Limits of the sessions of one endpoint.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
+pub struct SessionLimits {
+    /// Most sessions; 4096. When they are all taken, the one that has been idle for longest goes;
+    /// if none is idle, `initialize` gets 503.
+    pub count_max: usize,
+    /// How long a session lives without a request or an open stream; 30 minutes.
+    pub idle: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self { count_max: 4096, idle: Duration::from_secs(30 * 60) }
+    }
+}
+
+/// The sessions of one endpoint.
+pub(super) struct Sessions {
+    limits: SessionLimits,
+    open: Mutex<HashMap<Box<str>, Arc<Session>>>,
+}
+
+impl Sessions {
+    pub(super) fn new(limits: SessionLimits) -> Self {
+        Self { limits, open: Mutex::default() }
+    }
+
+    /// A session under an id that nobody can guess.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        service: &Service,
+        principal: Option<Arc<str>>,
+    ) -> Result<Arc<Session>> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random)
+            .map_err(|error| Error::misuse(format!("no randomness for a session: {error}")))?;
+        let id: Box<str> = format!("{:032x}", u128::from_be_bytes(random)).into();
+        let session = Arc::new(Session::new(id.clone(), service, principal));
+        let mut open = self.lock();
+        if open.len() >= self.limits.count_max {
+            let idle = open.values().filter_map(|session| Some((session.idle_since()?, session)));
+            let oldest =
+                idle.min_by_key(|(since, _)| *since).map(|(_, session)| session.id.clone());
+            let evicted = oldest.and_then(|id| open.remove(&id));
+            evicted.ok_or_else(|| Error::misuse("every session is taken"))?.end();
+        }
+        open.insert(id, Arc::clone(&session));
+        drop(open);
+        let changes = service.changes();
+        tokio::spawn(pump(Arc::clone(&session), Arc::downgrade(self), changes));
+        Ok(session)
+    }
+
+    /// A session, if it is this client's own.
+    pub(super) fn find(&self, id: &str, principal: Option<&str>) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).cloned()?;
+        (session.principal.as_deref() == principal).then_some(session)
+    }
+
+    pub(super) fn remove(&self, id: &str) {
+        let removed = self.lock().remove(id);
+        if let Some(session) = removed {
+            session.end();
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        all.values().for_each(|session| session.end());
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One session.
+pub(super) struct Session {
+    id: Box<str>,
+    principal: Option<Arc<str>>,
+    state: Mutex<State>,
+    ended: Notify,
+}
+
+struct State {
+    connection: Connection,
+    /// The streams that are open or can be sent again, by number.
+    logs: BTreeMap<u64, Log>,
+    routes: u64,
+    readers: u64,
+    used: Instant,
+    /// Everything goes to [`ALONE`], and its end is the session's: HTTP+SSE.
+    is_single: bool,
+}
+
+/// What became of a POST.
+pub(super) enum Opened {
+    /// It was taken in, and there is nothing to answer.
+    Nothing,
+    Answer(Bytes),
+    Refused(Vec<u8>),
+    Stream(Reader),
+}
+
+impl Session {
+    fn new(id: Box<str>, service: &Service, principal: Option<Arc<str>>) -> Self {
+        let connection = Connection::new(service.of(principal.clone())).routed();
+        let state = State {
+            connection,
+            logs: BTreeMap::from([(ALONE, Log::new())]),
+            routes: ALONE,
+            readers: 0,
+            used: Instant::now(),
+            is_single: false,
+        };
+        Self { id, principal, state: Mutex::new(state), ended: Notify::new() }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Takes in what a POST brought.
+    pub(super) fn post(self: &Arc<Self>, payload: Payload) -> Opened {
+        let mut state = self.lock();
+        state.used = Instant::now();
+        if matches!(payload, Payload::Batch(_)) && !state.connection.session.takes_batches() {
+            let mut body = Vec::new();
+            let why = "batches are not part of this session's revision";
+            write::error(&mut body, None, &ErrorObject::new(Code::INVALID_REQUEST, why));
+            return Opened::Refused(body);
+        }
+        let route = state.take(payload);
+        let (out, cuts) = state.connection.take_cuts();
+        if let [cut] = cuts.as_slice()
+            && (cut.route, cut.then) == (Some(route), Then::End)
+            && !state.is_single
+        {
+            let mut out = out;
+            out.pop();
+            return if out.is_empty() { Opened::Nothing } else { Opened::Answer(out.into()) };
+        }
+        let is_answered = cuts.iter().any(|cut| cut.route == Some(route));
+        let opens = !state.is_single && (is_answered || state.connection.awaits(route));
+        if opens {
+            state.forget_finished();
+            state.logs.insert(route, Log::new());
+        }
+        state.sort(out, &cuts);
+        if !opens {
+            return Opened::Nothing;
+        }
+        let number = state.attach();
+        if let Some(log) = state.logs.get_mut(&route) {
+            log.attach(number, None);
+        }
+        drop(state);
+        Opened::Stream(Reader { session: Arc::clone(self), route, number, first: None })
+    }
+
+    /// Opens the stream of what belongs to no request, or goes on after an event.
+    pub(super) fn listen(self: &Arc<Self>, last_event: Option<&[u8]>) -> Option<Reader> {
+        let (route, last) = match last_event {
+            None => (ALONE, None),
+            Some(id) => log::parse_id(id).map(|(route, number)| (route, Some(number)))?,
+        };
+        let mut state = self.lock();
+        let number = state.attach();
+        let first = (last.is_none() && state.has_priming()).then(|| log::prime(route));
+        let log = state.logs.get_mut(&route)?;
+        log.primed |= first.is_some();
+        let attached = log.attach(number, last);
+        drop(state);
+        attached.then(|| Reader { session: Arc::clone(self), route, number, first })
+    }
+
+    /// Sends everything to the one stream that is about to be opened, from `first` on.
+    pub(super) fn single(self: &Arc<Self>, first: Bytes) -> Reader {
+        let mut state = self.lock();
+        state.is_single = true;
+        let number = state.attach();
+        if let Some(log) = state.logs.get_mut(&ALONE) {
+            log.attach(number, None);
+        }
+        drop(state);
+        Reader { session: Arc::clone(self), route: ALONE, number, first: Some(first) }
+    }
+
+    pub(super) fn is_single(&self) -> bool {
+        self.lock().is_single
+    }
+
+    fn is_open(&self) -> bool {
+        self.lock().connection.session.legacy_revision().is_some()
+    }
+
+    /// Since when nothing runs and nobody listens; `None` if that is not so.
+    fn idle_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        let idle = state.connection.is_idle() && !state.logs.values().any(Log::is_watched);
+        idle.then_some(state.used)
+    }
+
+    fn end(&self) {
+        let mut state = self.lock();
+        state.connection.stop();
+        state.logs.values_mut().for_each(Log::end);
+        drop(state);
+        self.ended.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Hands a payload to the connection, on an exchange of its own.
+    fn take(&mut self, payload: Payload) -> u64 {
+        self.routes += 1;
+        let now = Instant::now();
+        self.connection.on(self.routes, |connection| match payload {
+            Payload::Batch(batch) => connection.take(now, batch),
+            Payload::Initialize(message) | Payload::Message(message) | Payload::Modern(message) => {
+                connection.message(now, message);
+            }
+        });
+        self.routes
+    }
+
+    /// Sorts lines into the streams that they belong to.
+    fn sort(&mut self, out: Vec<u8>, cuts: &[crate::server::Cut]) {
+        let out = Bytes::from(out);
+        let mut start = 0;
+        for cut in cuts {
+            let line = out.slice(start..cut.end.saturating_sub(1).max(start));
+            start = cut.end;
+            let is_answer = cut.then == Then::End;
+            let (route, ends) = match self.is_single {
+                true => (ALONE, false),
+                false => (cut.route.unwrap_or(ALONE), is_answer),
+            };
+            // Without one, the client has given up the answer that this belongs to.
+            let Some(log) = self.logs.get_mut(&route) else { continue };
+            log.push(line, is_answer);
+            if ends {
+                log.end();
+            }
+            if cut.then == Then::ComeBack {
+                log.send_away();
+            }
+        }
+        self.logs.retain(|route, log| *route == ALONE || !log.is_done());
+    }
+
+    fn sort_all(&mut self) {
+        self.connection.send_notes();
+        let (out, cuts) = self.connection.take_cuts();
+        self.sort(out, &cuts);
+    }
+
+    fn attach(&mut self) -> u64 {
+        self.used = Instant::now();
+        self.readers += 1;
+        self.readers
+    }
+
+    /// Whether the client takes an event without a message for what it is.
+    fn has_priming(&self) -> bool {
+        self.connection.session.legacy_revision() >= Some(Revision::V2025_11_25)
+    }
+
+    /// Makes room for another finished stream.
+    fn forget_finished(&mut self) {
+        let finished = |(route, log): (&u64, &Log)| {
+            (*route != ALONE && log.ended && !log.is_watched()).then_some(*route)
+        };
+        let all: Vec<u64> = self.logs.iter().filter_map(finished).collect();
+        for route in all.iter().take(all.len().saturating_sub(FINISHED_MAX)) {
+            self.logs.remove(route);
+        }
+    }
+}
+
+/// Answers the POST that opened a session.
+pub(super) fn initialize(
+    sessions: &Sessions,
+    session: &Arc<Session>,
+    message: Message,
+) -> Response<Body> {
+    let Opened::Answer(answer) = session.post(Payload::Initialize(message)) else {
+        sessions.remove(&session.id);
+        return json(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new());
+    };
+    let mut response = json(StatusCode::OK, answer);
+    match HeaderValue::from_str(&session.id) {
+        Ok(id) if session.is_open() => {
+            response.headers_mut().insert(HeaderName::from_static(SESSION_ID), id);
+        }
+        _ => sessions.remove(&session.id),
+    }
+    response
+}
+
+/// One open HTTP response of a session's stream.
+pub(super) struct Reader {
+    session: Arc<Session>,
+    route: u64,
+    number: u64,
+    first: Option<Bytes>,
+}
+
+impl Reader {
+    /// The answer to a POST: JSON if that is all there is, else a stream.
+    pub(super) async fn respond(mut self, permit: Permit) -> Response<Body> {
+        let _ = timeout(HOLD, std::future::poll_fn(|cx| self.poll_news(cx))).await;
+        let mut state = self.session.lock();
+        let has_priming = state.has_priming();
+        let answer = state.logs.get_mut(&self.route).and_then(|log| {
+            log.take_answer().or_else(|| {
+                log.primed = has_priming;
+                None
+            })
+        });
+        if answer.is_some() {
+            state.logs.remove(&self.route);
+        }
+        drop(state);
+        match answer {
+            // Cancelled: no answer comes.
+            Some(answer) if answer.is_empty() => {
+                event_stream(Body::stream(Source::Session(self), permit))
+            }
+            Some(answer) => json(StatusCode::OK, answer),
+            None => {
+                self.first = has_priming.then(|| log::prime(self.route));
+                self.stream(permit)
+            }
+        }
+    }
+
+    pub(super) fn stream(self, permit: Permit) -> Response<Body> {
+        event_stream(Body::stream(Source::Session(self), permit))
+    }
+
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        let mut state = self.session.lock();
+        let Some(log) = state.logs.get_mut(&self.route) else { return Poll::Ready(None) };
+        match log.take(self.route, self.number, cx.waker()) {
+            Taken::Events(events) => Poll::Ready(Some(events)),
+            Taken::End => Poll::Ready(None),
+            Taken::NotYet => Poll::Pending,
+        }
+    }
+
+    fn poll_news(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.session.lock();
+        let Some(log) = state.logs.get_mut(&self.route) else { return Poll::Ready(()) };
+        match log.wait(self.number, cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.session.lock();
+        state.used = Instant::now();
+        if let Some(log) = state.logs.get_mut(&self.route) {
+            log.detach(self.number);
+            if self.route != ALONE && log.is_done() {
+                state.logs.remove(&self.route);
+            }
+        }
+        if state.is_single {
+            // The stream was all that the client had.
+            drop(state);
+            self.session.end();
+        }
+    }
+}
+
+/// A response that streams events.
+pub(super) fn event_stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// Takes over what handlers send and what the server tells, until the session ends.
+async fn pump(
+    session: Arc<Session>,
+    sessions: Weak<Sessions>,
+    mut changes: tokio::sync::broadcast::Receiver<crate::server::Change>,
+) {
+    let idle = sessions.upgrade().map_or(Duration::ZERO, |sessions| sessions.limits.idle);
+    loop {
+        let (ask, unused) = {
+            let state = session.lock();
+            (state.connection.session.deadline(), state.used + idle)
+        };
+        let wake = ask.map_or(unused, |ask| ask.min(unused)).max(Instant::now() + TICK);
+        tokio::select! {
+            biased;
+            () = session.ended.notified() => break,
+            event = std::future::poll_fn(|cx| session.lock().connection.poll_event(cx)) => {
+                let mut state = session.lock();
+                state.connection.event(event);
+                state.sort_all();
+            }
+            change = changes.recv() => {
+                let mut state = session.lock();
+                state.connection.change(change);
+                state.sort_all();
+            }
+            () = sleep_until(wake.into()) => {
+                let mut state = session.lock();
+                state.connection.expire(Instant::now());
+                state.sort_all();
+                drop(state);
+                match session.idle_since() {
+                    Some(since) if since.elapsed() >= idle => break,
+                    Some(_) => {}
+                    None => session.lock().used = Instant::now(),
+                }
+            }
+        }
+    }
+    if let Some(sessions) = sessions.upgrade() {
+        sessions.remove(&session.id);
+    }
+}
+
+/// The pump looks after deadlines no more often than this.
+const TICK: Duration = Duration::from_millis(10);
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The id is a secret of its client.
+        f.debug_struct("Session").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
