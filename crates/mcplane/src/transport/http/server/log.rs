@@ -28,7 +28,7 @@ pub(super) struct Log {
     next: u64,
     pub(super) ended: bool,
     /// The client has an event id, so that it can come back.
-    pub(super) primed: bool,
+    primed: bool,
     readers: Vec<(u64, Option<Waker>)>,
     /// Readers up to this number are told to come back.
     sent_away: u64,
@@ -103,10 +103,17 @@ impl Log {
 
     /// Sends the readers of now away; they come back for the rest.
     pub(super) fn send_away(&mut self) {
-        if self.primed {
-            self.sent_away = self.readers.iter().map(|(number, _)| *number).max().unwrap_or(0);
-            self.wake();
+        self.sent_away = self.readers.iter().map(|(number, _)| *number).max().unwrap_or(0);
+        self.wake();
+    }
+
+    /// What a stream begins with: an event id if the client can come back. Then it may be sent away.
+    pub(super) fn begin(&mut self, route: u64, can_come_back: bool) -> Option<Bytes> {
+        self.primed |= can_come_back;
+        if !self.primed {
+            self.sent_away = 0;
         }
+        can_come_back.then(|| prime(route))
     }
 
     /// What a reader has to send: events, the end (`None`), or nothing yet. The newest reader gets
@@ -142,7 +149,7 @@ impl Log {
 
     /// Whether a reader would find something; it is woken when it would.
     pub(super) fn wait(&mut self, reader: u64, waker: &Waker) -> bool {
-        let has_news = self.ended || self.next <= self.last();
+        let has_news = self.ended || self.next <= self.last() || reader <= self.sent_away;
         if let (false, Some((_, slot))) =
             (has_news, self.readers.iter_mut().find(|(number, _)| *number == reader))
         {
@@ -184,7 +191,7 @@ pub(super) fn event(out: &mut Vec<u8>, number: Option<(u64, u64)>, message: &[u8
 }
 
 /// The event that lets a client come back before anything was said (2025-11-25, SEP-1699).
-pub(super) fn prime(route: u64) -> Bytes {
+fn prime(route: u64) -> Bytes {
     let mut out = Vec::new();
     let id = format!("{route}-0");
     sse::Block { id: Some(&id), retry: Some(RETRY), data: Some(b""), event: None }.write(&mut out);

@@ -210,10 +210,10 @@ impl Session {
         };
         let mut state = self.lock();
         let number = state.attach();
-        let first = (last.is_none() && state.has_priming()).then(|| log::prime(route));
+        let has_priming = state.has_priming();
         let log = state.logs.get_mut(&route)?;
-        log.primed |= first.is_some();
         let attached = log.attach(number, last);
+        let first = if last.is_none() { log.begin(route, has_priming) } else { None };
         drop(state);
         attached.then(|| Reader { session: Arc::clone(self), route, number, first })
     }
@@ -360,26 +360,19 @@ impl Reader {
         let _ = timeout(HOLD, std::future::poll_fn(|cx| self.poll_news(cx))).await;
         let mut state = self.session.lock();
         let has_priming = state.has_priming();
-        let answer = state.logs.get_mut(&self.route).and_then(|log| {
-            log.take_answer().or_else(|| {
-                log.primed = has_priming;
-                None
-            })
+        let log = state.logs.get_mut(&self.route);
+        let answer = log.and_then(|log| {
+            let answer = log.take_answer();
+            if answer.is_none() {
+                self.first = log.begin(self.route, has_priming);
+            }
+            answer
         });
-        if answer.is_some() {
-            state.logs.remove(&self.route);
-        }
         drop(state);
         match answer {
-            // Cancelled: no answer comes.
-            Some(answer) if answer.is_empty() => {
-                event_stream(Body::stream(Source::Session(self), permit))
-            }
-            Some(answer) => json(StatusCode::OK, answer),
-            None => {
-                self.first = has_priming.then(|| log::prime(self.route));
-                self.stream(permit)
-            }
+            Some(answer) if !answer.is_empty() => json(StatusCode::OK, answer),
+            // Without one, the request was cancelled.
+            _ => self.stream(permit),
         }
     }
 
