@@ -17,7 +17,8 @@
 //! * `observe`     CPU, memory, descriptors and threads of the processes
 //! * `floor`       the null responder that everything is compared with
 //! * `measure`     slices of target and floor in turn
-//! * `run`         one measurement from start to end
+//! * `job`         one target: opened, tried, warmed up, closed, reported
+//! * `run`         a run from start to end, of one target or of several in turns
 //! * `report`      the result for people and for machines
 //! * `environment` the machine that it was measured on
 //! * `control`     progress out, the wish to stop in
@@ -28,6 +29,7 @@ mod control;
 mod environment;
 mod error;
 mod floor;
+mod job;
 mod load;
 mod measure;
 mod observe;
@@ -41,10 +43,12 @@ mod target;
 pub use control::{Control, Stage};
 pub use environment::Environment;
 pub use error::Error;
-pub use floor::{Floor, Writes, serve_stdio};
+pub use floor::{Floor, Writes, serve_listening, serve_stdio};
 pub use observe::Resources;
 pub use plan::{CONCURRENCY_MAX, DURATION_MAX, Plan, PlanError, SESSIONS_MAX, Speak, Until};
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;
-pub use run::run;
-pub use target::{MEMORY_BYTES, Memory, Peer, Start, Stream, Target, Tool};
+pub use run::{Entry, run, run_together};
+pub use target::{
+    Address, MEMORY_BYTES, Memory, Peer, Remote, Served, Start, Stream, Target, Tool, Transport,
+};

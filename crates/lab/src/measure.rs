@@ -31,48 +31,95 @@ pub(crate) struct Side {
     resources: Resources,
 }
 
+/// A target and its floor.
+pub(crate) struct Pair<'a> {
+    pub(crate) target: &'a mut Fleet,
+    pub(crate) floor: Option<&'a mut Fleet>,
+}
+
 impl Measured {
-    /// Runs the slices.
+    /// Runs the slices of every pair in turn; gives one for each. Each round begins with another
+    /// pair, and each pair's turn with its other side. A pair that breaks is left out from then on.
     pub(crate) async fn take(
         plan: &Plan,
-        target: &mut Fleet,
-        mut floor: Option<&mut Fleet>,
+        pairs: &mut [Pair<'_>],
         control: &Arc<Control>,
         affinity: Option<Affinity>,
-    ) -> Self {
+    ) -> Vec<Self> {
         let shares = shares(plan);
-        let pids = [Some(target.pids()), floor.as_ref().map(|floor| floor.pids())];
-        let observer = Observer::start(pids.into_iter().flatten().collect(), affinity);
-        let sides = if floor.is_some() { 2 } else { 1 };
-        let of = shares.len() as u64 * sides;
-        let mut measured =
-            Self { target: Side::default(), floor: None, slices: shares.len(), broken: None };
-        let mut floor_side = Side::default();
+        let pids = pairs.iter().flat_map(|pair| {
+            [pair.target.pids(), pair.floor.as_ref().map(|f| f.pids()).unwrap_or_default()]
+        });
+        let observer = Observer::start(pids.collect(), affinity);
+        let fleets = pairs.iter().map(|pair| if pair.floor.is_some() { 2 } else { 1 });
+        let of = shares.len() as u64 * fleets.sum::<u64>();
+        let new = |_: &Pair<'_>| Turn::new(shares.len());
+        let mut turns: Vec<_> = pairs.iter().map(new).collect();
         let mut index = 0;
-        'slices: for (round, share) in shares.iter().enumerate() {
-            for is_target in [round % 2 == 0, round % 2 == 1] {
-                let show = Show::Part { index, of, calls: is_target };
-                let phase = || Phase::new(*share, plan.timeout, show, Arc::clone(control));
-                let why = match (is_target, floor.as_deref_mut()) {
-                    (true, _) => measured.target.take(target, phase).await,
-                    (false, Some(floor)) => floor_side.take(floor, phase).await,
-                    (false, None) => continue,
+        for (round, share) in shares.iter().enumerate() {
+            let order = (0..pairs.len()).map(|at| (at + round) % pairs.len().max(1));
+            for at in order.collect::<Vec<_>>() {
+                let (Some(pair), Some(turn)) = (pairs.get_mut(at), turns.get_mut(at)) else {
+                    continue;
                 };
-                index += 1;
-                if control.is_stopped() {
-                    break 'slices;
-                }
-                if why.is_some() {
-                    measured.broken = why.filter(|_| is_target);
-                    break 'slices;
+                for is_target in [round % 2 == 0, round % 2 == 1] {
+                    let show = Show::Part { index, of, calls: is_target };
+                    let phase = || Phase::new(*share, plan.timeout, show, Arc::clone(control));
+                    index += u64::from(turn.take(pair, is_target, phase).await);
+                    if control.is_stopped() {
+                        return Self::collect(turns, observer);
+                    }
                 }
             }
         }
+        Self::collect(turns, observer)
+    }
+
+    fn collect(turns: Vec<Turn>, observer: Observer) -> Vec<Self> {
         let mut seen = observer.finish().into_iter();
-        measured.target.resources = seen.next().unwrap_or_default();
-        floor_side.resources = seen.next().unwrap_or_default();
-        measured.floor = (floor_side.total.sent > 0).then_some(floor_side);
-        measured
+        let finish = |mut turn: Turn| {
+            turn.measured.target.resources = seen.next().unwrap_or_default();
+            turn.floor.resources = seen.next().unwrap_or_default();
+            turn.measured.floor = (turn.floor.total.sent > 0).then_some(turn.floor);
+            turn.measured
+        };
+        turns.into_iter().map(finish).collect()
+    }
+}
+
+/// A pair on its way through the rounds.
+struct Turn {
+    measured: Measured,
+    floor: Side,
+    /// One of its sides broke.
+    over: bool,
+}
+
+impl Turn {
+    fn new(slices: usize) -> Self {
+        let target = Side::default();
+        let measured = Measured { target, floor: None, slices, broken: None };
+        Self { measured, floor: Side::default(), over: false }
+    }
+
+    /// Runs one slice of one side, if there is one to run.
+    async fn take(
+        &mut self,
+        pair: &mut Pair<'_>,
+        is_target: bool,
+        phase: impl FnOnce() -> Phase,
+    ) -> bool {
+        if self.over {
+            return false;
+        }
+        let why = match (is_target, &mut pair.floor) {
+            (true, _) => self.measured.target.take(pair.target, phase).await,
+            (false, Some(floor)) => self.floor.take(floor, phase).await,
+            (false, None) => return false,
+        };
+        self.over = why.is_some();
+        self.measured.broken = why.filter(|_| is_target);
+        true
     }
 }
 

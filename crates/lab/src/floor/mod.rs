@@ -1,8 +1,16 @@
 //! The floor: a null responder that answers every call with the same bytes, the id copied in.
 //!
-//! It parses nothing, checks nothing and allocates nothing per call: what it takes is what the
-//! transport and the generator take, and nothing that speaks the protocol over the same transport
-//! can take less. It is fed the target's own first answer, so that both sides move the same bytes.
+//! It parses nothing, checks nothing and, over byte streams, allocates nothing per call: what it
+//! takes is what the transport and the generator take, and nothing that speaks the protocol over
+//! the same transport can take less. It is fed the target's own first answer, so that both sides
+//! move the same bytes.
+//!
+//! * [`Floor`], [`serve_stdio`], `Responder` — this file.
+//! * `listen` — the floor behind a socket: [`serve_listening`].
+//! * `web`    — bare hyper for HTTP and HTTP+SSE, and WebSocket.
+
+mod listen;
+mod web;
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -11,7 +19,10 @@ use mcplane_process::Command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::error::Error;
-use crate::target::{Connection, MEMORY_BYTES, Stream, Target};
+use crate::plan::Plan;
+use crate::target::{MEMORY_BYTES, Served, Site, Stream, Target};
+
+pub use listen::serve_listening;
 
 /// Bytes that one read may take, as in the generator.
 const READ_BYTES: usize = 64 * 1024;
@@ -27,37 +38,39 @@ pub enum Floor {
     Off,
     /// A process that runs [`serve_stdio`]: for stdio targets.
     Process(Command),
+    /// A process that runs [`serve_listening`]: for targets that listen.
+    Served(Served),
     /// A task on the generator's own thread: for in-memory targets.
     Memory,
 }
 
 impl Floor {
-    /// Starts one floor that answers with these bytes around the id. `None` if there is to be none.
-    pub(crate) fn connect(
+    /// Makes a floor reachable that answers with these bytes around the id. `None` if there is to
+    /// be none.
+    pub(crate) async fn start(
         &self,
         before: &Bytes,
         after: &Bytes,
-    ) -> Result<Option<Connection>, Error> {
-        match self {
-            Self::Off => Ok(None),
-            Self::Process(command) => {
-                let mut connection = Target::Stdio(command.clone()).connect()?;
-                let out = &mut connection.wire.output;
-                out.extend_from_slice(format!("{} {}\n", before.len(), after.len()).as_bytes());
-                out.extend_from_slice(before);
-                out.extend_from_slice(after);
-                Ok(Some(connection))
-            }
+        plan: &Plan,
+    ) -> Result<Option<Site>, Error> {
+        let mut template = format!("{} {}\n", before.len(), after.len()).into_bytes();
+        template.extend_from_slice(before);
+        template.extend_from_slice(after);
+        let (target, input) = match self {
+            Self::Off => return Ok(None),
+            Self::Process(command) => (Target::Stdio(command.clone()), template),
+            Self::Served(served) => (Target::Served(served.clone()), template),
             Self::Memory => {
                 let responder = Responder::new(before.to_vec(), after.to_vec());
-                let target = Target::memory("floor", move || {
+                let connect = move || {
                     let (near, far) = duplex(MEMORY_BYTES);
                     tokio::spawn(serve_memory(far, responder.clone()));
                     Ok(Stream::from_duplex(near))
-                });
-                target.connect().map(Some)
+                };
+                (Target::memory("floor", connect), Vec::new())
             }
-        }
+        };
+        Site::start(&target, input, plan.start_timeout).await.map(Some)
     }
 }
 
@@ -78,11 +91,17 @@ pub enum Writes {
 /// # Errors
 /// When stdin does not start with a template, or a pipe breaks.
 pub fn serve_stdio(writes: Writes) -> io::Result<()> {
-    serve(writes, &mut io::stdin().lock(), &mut io::stdout().lock())
+    let mut input = io::stdin().lock();
+    let responder = Responder::read(&mut input)?;
+    serve(responder, writes, &mut input, &mut io::stdout().lock())
 }
 
-fn serve(writes: Writes, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
-    let mut responder = Responder::read(input)?;
+fn serve(
+    mut responder: Responder,
+    writes: Writes,
+    input: &mut impl Read,
+    output: &mut impl Write,
+) -> io::Result<()> {
     let (mut chunk, mut out) = (vec![0; READ_BYTES], Vec::new());
     loop {
         let len = input.read(&mut chunk)?;
@@ -140,6 +159,14 @@ impl Responder {
             input.read_exact(&mut part).map(|()| part)
         };
         Ok(Self::new(part()?, part()?))
+    }
+
+    /// The answer to one message, without a newline; `None` for one without an id.
+    fn reply(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(self.before.len() + self.after.len() + 20);
+        self.answer_one(message, &mut out);
+        out.pop()?;
+        Some(out)
     }
 
     /// Appends the answers to the calls that end in `input`.
@@ -206,14 +233,20 @@ mod tests {
         input.extend_from_slice(CALLS);
         for writes in [Writes::PerRead, Writes::PerAnswer] {
             let mut out = Vec::new();
-            serve(writes, &mut input.as_slice(), &mut out).unwrap();
+            let mut input = input.as_slice();
+            let responder = Responder::read(&mut input).unwrap();
+            serve(responder, writes, &mut input, &mut out).unwrap();
             assert_eq!(out, ANSWERS);
         }
         for bad in ["", "hello\n", "6\n{\"id\":", "99999999999 1\n", "5 5\nabc"] {
-            assert!(
-                serve(Writes::PerRead, &mut bad.as_bytes(), &mut Vec::new()).is_err(),
-                "{bad:?}"
-            );
+            assert!(Responder::read(&mut bad.as_bytes()).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn one_message_has_one_reply() {
+        let responder = Responder::new(b"<".to_vec(), b">".to_vec());
+        assert_eq!(responder.reply(br#"{"id":42}"#).as_deref(), Some(&b"<42>"[..]));
+        assert_eq!(responder.reply(b"{}"), None);
     }
 }

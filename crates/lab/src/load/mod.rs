@@ -111,8 +111,13 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
+    /// The processes behind the sessions, each once: sessions may share one.
     pub(crate) fn pids(&self) -> Vec<u32> {
-        self.sessions.iter().filter_map(|session| session.connection.pid()).collect()
+        let mut pids: Vec<_> =
+            self.sessions.iter().filter_map(|session| session.connection.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
     }
 
     /// Runs one phase on every session, all on this thread. Gives what they saw, and why the phase

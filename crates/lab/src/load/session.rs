@@ -1,8 +1,10 @@
 //! One session under load: a closed loop that keeps its slots full.
 //!
-//! One future reads and writes. Whatever has arrived is taken in one go, and the calls that replace
-//! it leave in one write. A full pipe towards the server never keeps answers from being read. The
-//! clock is read once per batch of answers and once per batch of calls.
+//! One future reads and writes. Over one stream, whatever has arrived is taken in one go, and the
+//! calls that replace it leave in one write; the clock is read once per batch of answers and once
+//! per batch of calls. Where each call has a connection of its own, each answer is taken when it is
+//! read and the call that replaces it leaves at once, each with the clock read for it. A full pipe
+//! towards the server never keeps answers from being read.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -10,9 +12,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use mcplane_proto::frame::lines;
-use mcplane_proto::message::write;
-use mcplane_proto::{Id, Method};
+use bytes::Bytes;
+use mcplane_proto::Method;
 use tokio::time::{Sleep, sleep};
 
 use super::Phase;
@@ -20,13 +21,16 @@ use super::expect::{Expect, Incoming};
 use super::slots::{Owner, Slots};
 use crate::error::shorten;
 use crate::record::{Fault, Tally};
-use crate::target::{Connection, answer};
+use crate::target::{Arrival, Call, Connection, Failure, Lost};
 
 /// How often a session looks for calls that took too long, at most.
 const TICK_MS_MAX: u64 = 50;
 
 /// How long calls in flight are waited for after the user has stopped the run.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
+
+/// Ids that are set apart for calls: more than can be made.
+const IDS_MAX: i64 = 1 << 52;
 
 /// A session whose slots all timed out this often without an answer in between is given up.
 const SILENT_ROUNDS_MAX: usize = 3;
@@ -36,9 +40,7 @@ pub(crate) struct Session {
     pub(crate) connection: Connection,
     expect: Expect,
     slots: Slots,
-    /// A request's bytes before and after its id.
-    before: Vec<u8>,
-    after: Vec<u8>,
+    call: Call,
 }
 
 /// What came of one phase.
@@ -50,21 +52,25 @@ pub(crate) struct Outcome {
 }
 
 impl Session {
-    /// A session that keeps up to `slots` calls with these `params` in flight.
+    /// A session that keeps up to `slots` calls of `tool` with these `params` in flight.
     pub(crate) fn new(
         mut connection: Connection,
         slots: usize,
+        tool: &str,
         params: &[u8],
         expect: Expect,
     ) -> Self {
-        let (before, after) = halves(params);
-        let first_id = connection.wire.reserve_ids(1);
-        Self { connection, expect, slots: Slots::new(slots, first_id), before, after }
+        let wire = &mut connection.wire;
+        wire.widen(slots);
+        let call = wire.call(Method::ToolsCall, params, Some(tool));
+        // All the ids from here on are the slots'.
+        let first_id = wire.reserve_ids(IDS_MAX);
+        Self { connection, expect, slots: Slots::new(slots, first_id), call }
     }
 
-    /// Bytes of one call, newline included, with an id of one digit.
+    /// Bytes of one call with an id of one digit: its line, or over HTTP its request.
     pub(crate) fn call_bytes(&self) -> usize {
-        self.before.len() + 1 + self.after.len()
+        self.call.len()
     }
 
     /// Runs one phase. The session comes back even if it broke.
@@ -80,6 +86,7 @@ impl Session {
             stopping: false,
             give_up_at: None,
             silent: 0,
+            weary: None,
         };
         let broken = poll_fn(|cx| drive.poll(cx)).await;
         let tally = drive.tally;
@@ -87,13 +94,6 @@ impl Session {
             phase.halt();
         }
         Outcome { session: self, tally, broken }
-    }
-
-    fn write_call(&mut self, id: i64) {
-        let out = &mut self.connection.wire.output;
-        out.extend_from_slice(&self.before);
-        write_digits(out, id);
-        out.extend_from_slice(&self.after);
     }
 }
 
@@ -106,24 +106,32 @@ struct Drive<'a> {
     /// No more calls are begun.
     stopping: bool,
     give_up_at: Option<Instant>,
-    /// Calls that timed out since the last answer.
+    /// Calls that timed out, or whose connection failed, since the last answer.
     silent: usize,
+    /// Why the session is given up, once it is.
+    weary: Option<String>,
 }
 
 impl Drive<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<String>> {
+        let per_call = self.session.connection.wire.is_per_call();
         loop {
             match self.session.connection.wire.poll_read(cx) {
-                Poll::Ready(Ok(0)) => return self.die("the server closed its output".to_owned()),
-                Poll::Ready(Ok(_)) => self.take(Instant::now()),
-                Poll::Ready(Err(error)) => return self.die(format!("reading failed: {error}")),
+                Poll::Ready(Ok(())) => self.take(Instant::now()),
+                Poll::Ready(Err(broken)) => return self.die(broken.into_text()),
                 Poll::Pending => break,
+            }
+            if per_call && self.weary.is_none() {
+                self.refill(per_call);
             }
         }
         loop {
-            self.refill();
-            if let Poll::Ready(Err(error)) = self.session.connection.wire.poll_write(cx) {
-                return self.die(format!("writing failed: {error}"));
+            if let Some(why) = self.weary.take() {
+                return self.die(why);
+            }
+            self.refill(per_call);
+            if let Poll::Ready(Err(broken)) = self.session.connection.wire.poll_write(cx) {
+                return self.die(broken.into_text());
             }
             if self.stopping && self.session.slots.in_flight() == 0 {
                 return Poll::Ready(None);
@@ -142,22 +150,61 @@ impl Drive<'_> {
     /// Takes every answer that has arrived, all of them at `now`.
     fn take(&mut self, now: Instant) {
         let (ok, failed) = (self.tally.latencies.count(), self.tally.errors.total());
-        while let Some(line) = self.session.connection.wire.next_line() {
-            match line.map(|line| (self.session.expect.judge(line.clone()), line)) {
-                Ok((Incoming::Right(id), line)) => self.settle(id, now, None, &line),
-                Ok((Incoming::Wrong(id, fault, what), line)) => {
-                    self.settle(id, now, Some((fault, what)), &line);
+        while let Some(arrival) = self.session.connection.wire.next() {
+            match arrival {
+                Arrival::Message(bytes) => self.judge(bytes, now),
+                Arrival::Over(id) => {
+                    self.lose(id, Fault::Transport, || "the response held no answer".to_owned());
                 }
-                Ok((Incoming::Other(message), _)) => {
-                    answer(&message, &mut self.session.connection.wire.output);
+                Arrival::Failed(id, Lost::Connection(why)) => self.cut_off(id, why),
+                Arrival::Failed(id, Lost::Status(_, text)) => {
+                    self.lose(id, Fault::Transport, || text);
                 }
-                Ok((Incoming::Stray(what), _)) => self.tally.fail(Fault::Transport, || what),
-                Err(error) => self.tally.fail(Fault::Transport, || error.to_string()),
+                Arrival::Failed(id, Lost::Refused(message)) => {
+                    self.lose(id, Fault::JsonRpc, || Failure::of(&message).to_string());
+                }
+                Arrival::Noise(what) => self.tally.fail(Fault::Transport, || what),
             }
         }
         self.tally.in_flight.set(self.session.slots.in_flight() as u64, now);
         let (ok, failed) = (self.tally.latencies.count() - ok, self.tally.errors.total() - failed);
         self.phase.count(ok, failed);
+    }
+
+    fn judge(&mut self, bytes: Bytes, now: Instant) {
+        match self.session.expect.judge(bytes.clone()) {
+            Incoming::Right(id) => self.settle(id, now, None, &bytes),
+            Incoming::Wrong(id, fault, what) => self.settle(id, now, Some((fault, what)), &bytes),
+            Incoming::Other(message) => self.session.connection.wire.answer(&message),
+            Incoming::Stray(what) => self.tally.fail(Fault::Transport, || what),
+        }
+    }
+
+    /// The exchange of a call is over without a right answer. One that is settled already, or was
+    /// never a call, does not matter.
+    fn lose(&mut self, id: i64, fault: Fault, what: impl FnOnce() -> String) {
+        if let Owner::InFlight(_) = self.session.slots.end(id) {
+            if fault != Fault::Transport {
+                self.silent = 0;
+            }
+            self.tally.fail(fault, what);
+        }
+    }
+
+    /// The connection that carried a call is gone. When none brings an answer any more, so is the
+    /// server.
+    fn cut_off(&mut self, id: i64, why: String) {
+        let before = self.session.slots.in_flight();
+        self.lose(id, Fault::Transport, || why.clone());
+        self.silent += before - self.session.slots.in_flight();
+        if self.silent >= self.silent_max() {
+            let count = self.silent;
+            self.weary.get_or_insert_with(|| format!("{count} calls in a row failed: {why}"));
+        }
+    }
+
+    fn silent_max(&self) -> usize {
+        self.session.slots.count() * SILENT_ROUNDS_MAX
     }
 
     fn settle(&mut self, id: i64, now: Instant, wrong: Option<(Fault, String)>, line: &[u8]) {
@@ -181,18 +228,24 @@ impl Drive<'_> {
     }
 
     /// Begins calls in the free slots, as far as the phase allows.
-    fn refill(&mut self) {
+    fn refill(&mut self, per_call: bool) {
         let free = self.session.slots.free();
         if self.stopping || free == 0 {
             return;
         }
-        let now = Instant::now();
+        let mut now = Instant::now();
         let claimed = self.phase.claim(free as u64, now);
         self.stopping = claimed == 0;
-        for _ in 0..claimed {
+        for index in 0..claimed {
+            if per_call && index > 0 {
+                now = Instant::now();
+            }
             let Some(id) = self.session.slots.begin(now) else { break };
-            self.session.write_call(id);
+            self.session.connection.wire.begin(&self.session.call, id);
             self.tally.sent += 1;
+            if per_call {
+                self.tally.in_flight.set(self.session.slots.in_flight() as u64, now);
+            }
         }
         self.tally.in_flight.set(self.session.slots.in_flight() as u64, now);
     }
@@ -205,18 +258,13 @@ impl Drive<'_> {
         for id in &expired {
             let limit = self.phase.timeout;
             self.tally.fail(Fault::Timeout, || format!("no answer within {limit:?}"));
-            let out = &mut self.session.connection.wire.output;
-            let start = out.len();
-            let params = format!(r#"{{"requestId":{id},"reason":"timeout"}}"#);
-            write::notification(out, Method::Cancelled.as_str(), Some(params.as_bytes()));
-            lines::end(out, start);
+            self.session.connection.wire.give_up(*id);
         }
         if !expired.is_empty() {
             self.phase.count(0, expired.len() as u64);
             self.tally.in_flight.set(self.session.slots.in_flight() as u64, now);
             self.silent += expired.len();
-            let slots = self.session.slots.free() + self.session.slots.in_flight();
-            if self.silent >= slots * SILENT_ROUNDS_MAX && !self.stopping {
+            if self.silent >= self.silent_max() && !self.stopping {
                 return Some(format!("{} calls in a row were not answered", self.silent));
             }
         }
@@ -240,57 +288,5 @@ impl Drive<'_> {
         self.tally.in_flight.set(0, Instant::now());
         self.phase.count(0, lost as u64);
         Poll::Ready(Some(why))
-    }
-}
-
-/// The bytes of a call before and after its id.
-fn halves(params: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let whole = |id: i64| {
-        let mut line = Vec::new();
-        write::request(&mut line, &Id::from(id), Method::ToolsCall.as_str(), Some(params));
-        lines::end(&mut line, 0);
-        line
-    };
-    // Two calls differ in nothing but the id.
-    let (mut zero, one) = (whole(0), whole(1));
-    let at = zero.iter().zip(&one).position(|(a, b)| a != b).unwrap_or(0);
-    let after = zero.split_off(at + 1);
-    zero.truncate(at);
-    (zero, after)
-}
-
-/// Appends a number that is not negative in decimal.
-fn write_digits(out: &mut Vec<u8>, number: i64) {
-    let start = out.len();
-    let mut rest = number;
-    while rest > 9 {
-        out.push(b'0' + u8::try_from(rest % 10).unwrap_or(0));
-        rest /= 10;
-    }
-    out.push(b'0' + u8::try_from(rest).unwrap_or(0));
-    if let Some(digits) = out.get_mut(start..) {
-        digits.reverse();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_is_its_halves_around_the_id() {
-        let (before, after) = halves(br#"{"name":"a0"}"#);
-        assert_eq!(before, br#"{"jsonrpc":"2.0","id":"#);
-        assert_eq!(after, b",\"method\":\"tools/call\",\"params\":{\"name\":\"a0\"}}\n");
-    }
-
-    #[test]
-    fn digits_are_decimal() {
-        let mut out = b"x".to_vec();
-        for number in [0, 7, 10, 1234567890, i64::MAX] {
-            write_digits(&mut out, number);
-            out.push(b' ');
-        }
-        assert_eq!(out, b"x0 7 10 1234567890 9223372036854775807 ");
     }
 }

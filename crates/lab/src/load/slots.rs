@@ -42,6 +42,10 @@ impl Slots {
         Self { slots, free: (0..count).rev().collect(), first_id, late: HashSet::new() }
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }

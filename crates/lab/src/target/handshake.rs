@@ -1,7 +1,8 @@
 //! Which era and revision, who the server is, which tools it has.
 //!
 //! The probe is `server/discover`, which every server of 2026-07-28 answers; whatever else comes
-//! back leads to `initialize`. A process that dies of the probe is started again.
+//! back leads to `initialize`. A process that dies of the probe is started again. An HTTP endpoint
+//! that knows neither is asked for the event stream of HTTP+SSE.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::wire::Silence;
-use super::{Connection, Target};
+use super::{Connection, Site};
 use crate::error::{Error, shorten};
 use crate::plan::{Plan, Speak};
 
@@ -90,9 +91,9 @@ pub(crate) struct Opened {
     pub(crate) start: Start,
 }
 
-/// Starts the server, shakes hands, lists its tools.
-pub(crate) async fn open(target: &Target, plan: &Plan) -> Result<Opened, Error> {
-    let (mut connection, peer) = shake(target, plan).await?;
+/// Connects, shakes hands, lists the tools.
+pub(crate) async fn open(site: &mut Site, plan: &Plan) -> Result<Opened, Error> {
+    let (mut connection, peer) = shake(site, plan).await?;
     let handshake = connection.started.elapsed();
     match tools(&mut connection, &peer, plan.start_timeout).await {
         Ok(tools) => {
@@ -103,43 +104,72 @@ pub(crate) async fn open(target: &Target, plan: &Plan) -> Result<Opened, Error> 
     }
 }
 
-async fn shake(target: &Target, plan: &Plan) -> Result<(Connection, Peer), Error> {
-    let mut connection = target.connect()?;
+async fn shake(site: &mut Site, plan: &Plan) -> Result<(Connection, Peer), Error> {
+    let limit = plan.start_timeout;
+    let mut connection = site.connect(limit).await?;
     let wanted = match plan.speak {
         Speak::Auto => None,
         Speak::Era(Era::Legacy) => Some(Revision::LATEST_LEGACY),
         Speak::Era(_) => Some(Revision::LATEST),
         Speak::Revision(revision) => Some(revision),
     };
-    let limit = plan.start_timeout;
-    let shaken = match wanted {
-        Some(revision) if revision.era() == Era::Legacy => {
-            initialize(&mut connection, revision, limit).await
-        }
-        wanted => match discover(&mut connection, limit).await {
+    let legacy = wanted.filter(|revision| revision.era() == Era::Legacy);
+    let shaken = match legacy {
+        Some(revision) => initialize(&mut connection, revision, limit).await,
+        None => match discover(&mut connection, limit).await {
             Ok(Probe::Modern(peer)) => Ok(peer),
-            Err(what) => Err(what),
-            Ok(probe) if wanted.is_some() => {
-                let revision = Revision::LATEST;
-                Err(format!("it does not speak {revision}: {}", probe.describe()))
-            }
-            Ok(Probe::Died) => {
-                connection.stop().await;
-                connection = target.connect()?;
+            Err(what) => Err(Unshaken::Why(what)),
+            Ok(probe) if wanted.is_some() => Err(Unshaken::Why(format!(
+                "it does not speak {}: {}",
+                Revision::LATEST,
+                probe.describe()
+            ))),
+            Ok(probe) => {
+                if matches!(probe, Probe::Died) {
+                    connection.stop().await;
+                    connection = site.connect(limit).await?;
+                }
                 initialize(&mut connection, Revision::LATEST_LEGACY, limit).await
             }
-            Ok(_) => initialize(&mut connection, Revision::LATEST_LEGACY, limit).await,
         },
     };
+    let shaken = match shaken {
+        Err(Unshaken::NotHere(what)) if site.fall_back() => {
+            connection.stop().await;
+            connection = site.connect(limit).await.map_err(|error| match error {
+                Error::Unreachable { what: sse } => {
+                    Error::Unreachable { what: format!("{sse}, and over Streamable HTTP {what}") }
+                }
+                other => other,
+            })?;
+            initialize(&mut connection, legacy.unwrap_or(Revision::LATEST_LEGACY), limit).await
+        }
+        other => other,
+    };
     match shaken {
-        Err(what) => Err(connection.fail(what).await),
+        Err(Unshaken::NotHere(what) | Unshaken::Why(what)) => Err(connection.fail(what).await),
         Ok(peer) if !matches!((plan.speak, peer.revision), (Speak::Revision(a), b) if a != b) => {
+            connection.wire.agree(peer.revision);
             Ok((connection, peer))
         }
         Ok(peer) => {
             let what = format!("it speaks {}, not the revision asked for", peer.revision);
             Err(connection.fail(what).await)
         }
+    }
+}
+
+/// Why hands were not shaken.
+enum Unshaken {
+    /// The HTTP endpoint takes no such request (400, 404, 405): it may be one of HTTP+SSE.
+    NotHere(String),
+    /// Anything else.
+    Why(String),
+}
+
+impl From<String> for Unshaken {
+    fn from(why: String) -> Self {
+        Self::Why(why)
     }
 }
 
@@ -168,10 +198,21 @@ async fn discover(connection: &mut Connection, limit: Duration) -> Result<Probe,
     let params = params(Revision::LATEST, json!({}));
     for _ in 0..2 {
         let wait = limit.min(PROBE_TIMEOUT);
-        let reply = match connection.wire.request(Method::Discover, &params, wait).await {
+        let is_http = connection.wire.is_http();
+        let reply = match connection.wire.request(Method::Discover, &params, None, wait).await {
             Ok(reply) => reply,
+            // Over HTTP these are outages or refusals, which say nothing about the era.
+            Err(silence @ (Silence::Timeout | Silence::Broken(_))) if is_http => {
+                return Err(silent(Method::Discover, &silence, wait));
+            }
+            Err(silence @ Silence::Status(401 | 403 | 500.., _)) => {
+                return Err(silent(Method::Discover, &silence, wait));
+            }
+            Err(Silence::Status(_, text)) => {
+                return Ok(Probe::Legacy(format!("server/discover was answered with {text}")));
+            }
             Err(Silence::Timeout) => return Ok(Probe::Silent),
-            Err(Silence::Closed(_)) => return Ok(Probe::Died),
+            Err(Silence::Closed | Silence::Broken(_)) => return Ok(Probe::Died),
         };
         let (versions, code) = match reply.kind() {
             Kind::ErrorResponse => {
@@ -216,7 +257,7 @@ async fn initialize(
     connection: &mut Connection,
     revision: Revision,
     limit: Duration,
-) -> Result<Peer, String> {
+) -> Result<Peer, Unshaken> {
     let params = params(
         revision,
         json!({
@@ -225,8 +266,14 @@ async fn initialize(
             "clientInfo": client(),
         }),
     );
-    let reply = connection.wire.request(Method::Initialize, &params, limit).await;
-    let reply = reply.map_err(|silence| silent(Method::Initialize, &silence, limit))?;
+    let reply = connection.wire.request(Method::Initialize, &params, None, limit).await;
+    let reply = reply.map_err(|silence| {
+        let what = silent(Method::Initialize, &silence, limit);
+        match silence {
+            Silence::Status(400 | 404 | 405, _) => Unshaken::NotHere(what),
+            _ => Unshaken::Why(what),
+        }
+    })?;
     if reply.kind() == Kind::ErrorResponse {
         let error = Failure::of(&reply);
         if error.code == Code::UNSUPPORTED_VERSION.0 {
@@ -235,14 +282,15 @@ async fn initialize(
                 return Ok(peer);
             }
         }
-        return Err(format!("initialize was answered with {error}"));
+        return Err(format!("initialize was answered with {error}").into());
     }
     let found: Initialized = parse(&reply, Part::Result)
         .ok_or_else(|| format!("its answer to initialize is unreadable: {}", show(&reply)))?;
     let revision = Revision::parse(&found.protocol_version)
         .filter(|revision| revision.era() == Era::Legacy)
         .ok_or_else(|| format!("it wants revision {:?}, unknown here", found.protocol_version))?;
-    let done = connection.wire.notify(Method::Initialized, b"{}").await;
+    connection.wire.agree(revision);
+    let done = connection.wire.notify(Method::Initialized, b"{}", limit).await;
     done.map_err(|silence| silent(Method::Initialized, &silence, limit))?;
     Ok(Peer { name: found.server_info.name, version: found.server_info.version, revision })
 }
@@ -258,8 +306,8 @@ async fn tools(
     for _ in 0..PAGES_MAX {
         let object = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
         let left = until.saturating_duration_since(Instant::now());
-        let reply =
-            connection.wire.request(Method::ToolsList, &params(peer.revision, object), left).await;
+        let params = params(peer.revision, object);
+        let reply = connection.wire.request(Method::ToolsList, &params, None, left).await;
         let reply = reply.map_err(|silence| silent(Method::ToolsList, &silence, limit))?;
         if reply.kind() == Kind::ErrorResponse {
             let error = Failure::of(&reply);
@@ -308,8 +356,12 @@ fn client() -> Value {
 
 fn silent(method: Method, silence: &Silence, limit: Duration) -> String {
     match silence {
-        Silence::Closed(None) => format!("it closed its output before it answered {method}"),
-        Silence::Closed(Some(error)) => format!("the pipe broke during {method} ({error})"),
+        Silence::Closed => format!("it closed its output before it answered {method}"),
+        Silence::Broken(why) => format!("the connection broke during {method} ({why})"),
+        Silence::Status(401 | 403, text) => format!(
+            "{method} was answered with {text}; credentials go into --header 'Authorization: …'"
+        ),
+        Silence::Status(_, text) => format!("{method} was answered with {text}"),
         Silence::Timeout => format!("no answer to {method} within {limit:?}"),
     }
 }

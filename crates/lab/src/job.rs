@@ -1,0 +1,336 @@
+//! One target of a run: opened, tried, warmed up, closed, reported.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mcplane_proto::message::Part;
+use mcplane_proto::{Message, Method};
+use tokio::time::sleep;
+
+use crate::choose::{Call, choose};
+use crate::control::{Control, Stage};
+use crate::error::{Error, shorten};
+use crate::floor::Floor;
+use crate::load::{Check, Expect, Fleet, Phase, Session, Show, fault};
+use crate::measure::{Measured, Side};
+use crate::plan::{Plan, Until};
+use crate::report::{PlanInfo, Ratios, Run, StartInfo, TargetInfo};
+use crate::run::{Entry, ns};
+use crate::target::{Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, open};
+
+/// What makes figures of one call in flight hard to compare.
+const ALONE: &str = "With one call in flight, figures move several-fold with the system's choice \
+    whether both processes share a core: compare runs, and ratios, with --pin CPU only.";
+
+/// Why a server that we did not start has no resources.
+const UNOBSERVED: &str = "CPU and memory of the server are n/a: it is no process of this run. On \
+    this machine --pid PID observes it.";
+
+/// One target, and what is to be done with it.
+pub(crate) struct Job {
+    plan: Plan,
+    target: Target,
+    floor: Floor,
+    control: Arc<Control>,
+}
+
+/// A target whose call is known to work.
+pub(crate) struct Ready {
+    site: Site,
+    floor_site: Option<Site>,
+    pub(crate) fleet: Fleet,
+    pub(crate) floor: Option<Fleet>,
+    /// Calls of the warm-up that succeeded.
+    warmup_calls: u64,
+    /// Why the warm-up ended early, if it did by itself.
+    pub(crate) broken: Option<String>,
+    call: Call,
+    peer: Peer,
+    tools: usize,
+    start: Start,
+    first_call: Duration,
+    expect: Expect,
+    varies: Option<String>,
+    call_bytes: usize,
+}
+
+impl Job {
+    pub(crate) fn new(plan: &Plan, entry: &Entry, control: &Arc<Control>) -> Self {
+        Self {
+            plan: Plan { speak: entry.speak, ..plan.clone() },
+            target: entry.target.clone(),
+            floor: entry.floor.clone(),
+            control: Arc::clone(control),
+        }
+    }
+
+    /// Stops everything and says what came of it.
+    pub(crate) async fn finish(
+        &self,
+        mut ready: Ready,
+        measured: Option<Measured>,
+    ) -> Result<Run, Error> {
+        let measured = measured.filter(|measured| measured.target.total.sent > 0);
+        let broken = measured.as_ref().and_then(|measured| measured.broken.clone());
+        let why = ready.broken.take().or(broken);
+        let words = self.close(&mut ready, why.is_some()).await;
+        let why = why.map(|why| words.iter().fold(why, |why, words| format!("{why}{words}")));
+        match measured {
+            Some(measured) => Ok(self.report(&ready, &measured, why)),
+            None if self.control.is_stopped() => Err(Error::Interrupted),
+            None => {
+                let why = why.unwrap_or_else(|| "no call could be made".to_owned());
+                let what = format!("during the warm-up, {why}");
+                Err(Error::unreachable(&self.target.to_string(), &what))
+            }
+        }
+    }
+
+    /// Stops every process; if the target broke, gives the last words of one that ended by itself.
+    async fn close(&self, ready: &mut Ready, broke: bool) -> Option<LastWords> {
+        let mut last_words = None;
+        for mut session in ready.fleet.sessions.drain(..) {
+            if broke {
+                let words = session.connection.bury().await.filter(|words| words.exit.is_some());
+                last_words = last_words.or(words);
+            }
+            session.connection.stop().await;
+        }
+        for session in ready.floor.iter_mut().flat_map(|floor| floor.sessions.drain(..)) {
+            session.connection.stop().await;
+        }
+        if broke {
+            let words = ready.site.bury().await.filter(|words| words.exit.is_some());
+            last_words = last_words.or(words);
+        }
+        for site in ready.floor_site.iter_mut().chain([&mut ready.site]) {
+            site.stop().await;
+        }
+        last_words
+    }
+
+    /// Opens every session and finds out whether the call works.
+    pub(crate) async fn prepare(&self) -> Result<Ready, Error> {
+        self.control.enter(Stage::Starting);
+        let plan = &self.plan;
+        let mut site = Site::start(&self.target, Vec::new(), plan.start_timeout).await?;
+        let Opened { mut connection, peer, tools, start } = open(&mut site, plan).await?;
+        let mut others = Vec::new();
+        for _ in 1..plan.sessions {
+            others.push(open(&mut site, plan).await?.connection);
+        }
+        self.control.enter(Stage::Validating);
+        let call = choose(plan, &tools)?;
+        let params = peer.call(&call.tool, &call.args);
+        let began = Instant::now();
+        let first = self.validate(&mut connection, &call, &params, None).await?;
+        let first_call = began.elapsed();
+        let check = if self.plan.check { Check::Equal } else { Check::Off };
+        let no_result = || Error::refused("the answer to the call has no id");
+        let mut expect = Expect::learn(&first, check).ok_or_else(no_result)?;
+        let mut varies = None;
+        if self.plan.check {
+            varies = self.settle(&mut connection, &mut others, &call, &params, &expect).await?;
+            if varies.is_some() {
+                expect = expect.with(Check::Off);
+            }
+        }
+        let (before, after) = expect.halves();
+        let floor_site = self.floor.start(before, after, plan).await?;
+        let floor_site = floor_site.map(|floor| floor.with_headers_of(&site));
+        let mut floors = Vec::new();
+        if let Some(floor) = &floor_site {
+            for _ in 0..plan.sessions {
+                let mut connection = floor.connect(plan.start_timeout).await?;
+                connection.wire.agree(peer.revision);
+                floors.push(connection);
+            }
+        }
+        let session = |connection| {
+            Session::new(connection, plan.concurrency, &call.tool, &params, expect.clone())
+        };
+        let fleet: Vec<_> = std::iter::once(connection).chain(others).map(session).collect();
+        let call_bytes = fleet.first().map_or(0, Session::call_bytes);
+        let floor: Vec<_> = floors.into_iter().map(session).collect();
+        Ok(Ready {
+            site,
+            floor_site,
+            fleet: Fleet { sessions: fleet },
+            floor: (!floor.is_empty()).then_some(Fleet { sessions: floor }),
+            warmup_calls: 0,
+            broken: None,
+            call,
+            peer,
+            tools: tools.len(),
+            start,
+            first_call,
+            expect,
+            varies,
+            call_bytes,
+        })
+    }
+
+    /// Calls again at once, then after a pause, then once on every other session. Gives an example
+    /// of a result that differed from the first one.
+    async fn settle(
+        &self,
+        connection: &mut Connection,
+        others: &mut [Connection],
+        call: &Call,
+        params: &[u8],
+        expect: &Expect,
+    ) -> Result<Option<String>, Error> {
+        let mut varies = None;
+        for pause in [Duration::ZERO, self.plan.settle] {
+            sleep(pause).await;
+            let answer = self.validate(connection, call, params, None).await?;
+            varies = varies.or_else(|| fault(&answer, Some(expect)));
+        }
+        for other in others {
+            let answer = self.validate(other, call, params, None).await?;
+            varies = varies.or_else(|| fault(&answer, Some(expect)));
+        }
+        Ok(varies.map(|(_, example)| example))
+    }
+
+    /// One real call. A rejected one refuses the run.
+    async fn validate(
+        &self,
+        connection: &mut Connection,
+        call: &Call,
+        params: &[u8],
+        expect: Option<&Expect>,
+    ) -> Result<Message, Error> {
+        let what =
+            |why: String| format!("{} {} {why}", call.tool, shorten(call.args.get().as_bytes()));
+        let limit = self.plan.timeout;
+        let name = Some(call.tool.as_str());
+        match connection.wire.request(Method::ToolsCall, params, name, limit).await {
+            Ok(answer) => match fault(&answer, expect) {
+                None if answer.part(Part::Id).is_some() => Ok(answer),
+                None => Err(Error::refused(what("was answered without an id".to_owned()))),
+                Some((_, why)) => Err(Error::refused(what(format!("was answered with {why}")))),
+            },
+            Err(Silence::Timeout) => {
+                let why = what(format!("was not answered within {limit:?}"));
+                let words = connection.bury().await.map(|words| words.to_string());
+                let words = words.unwrap_or_default();
+                Err(Error::refused(format!("`{}`: {why}{words}", self.target)))
+            }
+            Err(Silence::Status(_, text)) => {
+                Err(Error::refused(what(format!("was answered with {text}"))))
+            }
+            Err(silence @ (Silence::Closed | Silence::Broken(_))) => {
+                let broken = match silence {
+                    Silence::Broken(why) => why,
+                    _ => "the server closed its output".to_owned(),
+                };
+                let why = what(format!("was not answered: {broken}"));
+                let words = connection.bury().await.map(|words| words.to_string());
+                let what = format!("{why}{}", words.unwrap_or_default());
+                Err(Error::unreachable(&self.target.to_string(), &what))
+            }
+        }
+    }
+
+    /// Calls that are thrown away.
+    pub(crate) async fn warm_up(&self, ready: &mut Ready) {
+        let none = matches!(self.plan.warmup, Until::Calls(0) | Until::Elapsed(Duration::ZERO));
+        if none || self.control.is_stopped() {
+            return;
+        }
+        let phase = || {
+            let control = Arc::clone(&self.control);
+            Phase::new(self.plan.warmup, self.plan.timeout, Show::Nothing, control)
+        };
+        let (target, why) = ready.fleet.run(phase()).await;
+        if let Some(floor) = &mut ready.floor {
+            floor.run(phase()).await;
+        }
+        (ready.warmup_calls, ready.broken) = (target.ok(), why);
+    }
+
+    fn report(&self, ready: &Ready, measured: &Measured, broken: Option<String>) -> Run {
+        let mut notes = Vec::new();
+        if let Some(example) = &ready.varies {
+            notes.push(format!(
+                "The tool's result changes by itself, so only errors count here: {example}"
+            ));
+        }
+        if measured.target.total.errors.wrong_content > 0 {
+            notes.push("If results may differ, --no-check counts errors only.".to_owned());
+        }
+        if ready.site.is_unobserved() && !matches!(self.target, Target::Memory(_)) {
+            notes.push(UNOBSERVED.to_owned());
+        }
+        if ready.site.is_tls() && ready.floor_site.is_some() {
+            notes.push("The floor speaks without TLS.".to_owned());
+        }
+        let alone = self.plan.concurrency * self.plan.sessions == 1 && self.plan.pin.is_none();
+        if alone && !matches!(self.target, Target::Memory(_)) {
+            notes.push(ALONE.to_owned());
+        }
+        let results = measured.target.results();
+        let floor = measured.floor.as_ref().map(Side::results);
+        let ratios = floor.as_ref().map(|floor| Ratios::of(&results, floor));
+        Run {
+            plan: self.plan_info(ready, measured.slices),
+            target: self.target_info(ready),
+            start: StartInfo {
+                spawn_to_handshake_ns: ns(ready.start.handshake),
+                spawn_to_ready_ns: ns(ready.start.tools),
+                first_call_ns: ns(ready.first_call),
+            },
+            results,
+            floor,
+            ratios,
+            interrupted: self.control.is_stopped(),
+            broken,
+            notes,
+        }
+    }
+
+    fn plan_info(&self, ready: &Ready, slices: usize) -> PlanInfo {
+        let plan = &self.plan;
+        let check = match (plan.check, &ready.varies) {
+            (false, _) => "off",
+            (true, Some(_)) => "varies",
+            (true, None) => "equal",
+        };
+        PlanInfo {
+            load: "closed".to_owned(),
+            concurrency: plan.concurrency,
+            sessions: plan.sessions,
+            calls: match plan.until {
+                Until::Calls(calls) => Some(calls),
+                Until::Elapsed(_) => None,
+            },
+            duration_ns: match plan.until {
+                Until::Elapsed(time) => Some(ns(time)),
+                Until::Calls(_) => None,
+            },
+            warmup_calls: ready.warmup_calls,
+            timeout_ns: ns(plan.timeout),
+            slices,
+            check: check.to_owned(),
+            pin: plan.pin,
+            tool: ready.call.tool.clone(),
+            args: serde_json::from_str(ready.call.args.get()).unwrap_or_default(),
+            chosen: ready.call.chosen,
+        }
+    }
+
+    fn target_info(&self, ready: &Ready) -> TargetInfo {
+        TargetInfo {
+            target: self.target.to_string(),
+            transport: ready.site.transport().to_owned(),
+            server: ready.peer.name.clone(),
+            version: ready.peer.version.clone(),
+            revision: ready.peer.revision.to_string(),
+            era: ready.peer.era().to_string(),
+            tools: ready.tools,
+            call_bytes: ready.call_bytes,
+            result_bytes: ready.expect.result().len(),
+        }
+    }
+}
