@@ -1,1 +1,76 @@
 //! WebSocket: one message per text frame, subprotocol `mcp`.
+//!
+//! MCP has no standard binding to WebSocket; this is what the first SDKs agreed on, written down:
+//!
+//! * *Establishing*: the handshake of RFC 6455 over HTTP/1.1. A client that offers subprotocols
+//!   must offer [`mcp`](Protocol::Json) (or `mcp.msgpack`); one that offers none speaks `mcp`.
+//! * *Framing*: each JSON-RPC message (or batch of 2025-03-26) is one text message, in as many
+//!   fragments as its sender likes. With `mcp.msgpack` (feature `msgpack`) the same message, as
+//!   MessagePack, is one binary message; maps have strings as keys and there are no `bin` and `ext`
+//!   values.
+//! * *Lifetime and cancellation*: as on stdio. The connection is the session of the legacy
+//!   revisions; when it ends, everything in flight is cancelled.
+//! * *Close codes*: 1000 and 1001 (a server that shuts down) are the good ends; 1002 a breach of
+//!   the protocol, 1003 the wrong kind of frame, 1007 invalid UTF-8 (or MessagePack), 1009 a message
+//!   beyond [`Config::message_bytes_max`], 1011 our own failure.
+//!
+//! [`server`] and [`connect`] are the two ends. A page of any origin may open a WebSocket: a server
+//! must look at `Origin` before it upgrades.
+
+mod client;
+mod frame;
+mod handshake;
+#[cfg(feature = "msgpack")]
+mod msgpack;
+pub mod server;
+mod socket;
+
+use std::time::Duration;
+
+use mcplane_proto::limits::MESSAGE_BYTES_MAX;
+
+pub use client::{HANDSHAKE_TIMEOUT, connect, connect_with};
+pub use handshake::Protocol;
+pub use socket::WebSocket;
+
+/// The bounds of a connection, and what a client would like to speak.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Config {
+    message_bytes_max: usize,
+    keep_alive: Duration,
+    protocols: Vec<Protocol>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            keep_alive: Duration::from_secs(30),
+            protocols: vec![Protocol::Json],
+        }
+    }
+}
+
+impl Config {
+    /// Longest message taken in, in bytes, over all its fragments; [`MESSAGE_BYTES_MAX`] unless
+    /// set, and never more.
+    pub fn message_bytes_max(mut self, bytes: usize) -> Self {
+        self.message_bytes_max = bytes.min(MESSAGE_BYTES_MAX);
+        self
+    }
+
+    /// How often silence is looked into; 30 s unless set. A peer that was silent for one such time
+    /// is sent a ping, and given up if it says nothing for another.
+    pub const fn keep_alive(mut self, every: Duration) -> Self {
+        self.keep_alive = every;
+        self
+    }
+
+    /// What a client offers, the preferred one first; `mcp` unless set. A server takes the first
+    /// one that it knows. What a server takes does not depend on this.
+    pub fn protocols(mut self, protocols: impl IntoIterator<Item = Protocol>) -> Self {
+        self.protocols = protocols.into_iter().collect();
+        self
+    }
+}
