@@ -1,6 +1,8 @@
 //! One connection: TCP, perhaps TLS, and which HTTP it speaks.
 
 use std::io;
+#[cfg(feature = "tls")]
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -12,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 
 use super::pool::{Dial, Origin};
+#[cfg(feature = "tls")]
+use crate::transport::tls::ClientTls;
 
 /// Largest header block of an answer, in bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
@@ -90,8 +94,31 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(last)
 }
 
+#[cfg(feature = "tls")]
+async fn secure(host: &str, tcp: TcpStream, dial: &Dial) -> io::Result<Connection> {
+    let offered: &[&str] = if dial.http2 { &["h2"] } else { &["h2", "http/1.1"] };
+    let tls = dial.tls.clone().map_or_else(system, Ok)?;
+    let stream = tls.alpn(offered).connect(host, tcp).await?;
+    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    start(stream, http2).await
+}
+
+/// Trusts whom the system trusts, which is looked up once.
+#[cfg(feature = "tls")]
+fn system() -> io::Result<ClientTls> {
+    static SYSTEM: OnceLock<ClientTls> = OnceLock::new();
+    match SYSTEM.get() {
+        Some(tls) => Ok(tls.clone()),
+        None => {
+            let tls = ClientTls::new().map_err(io::Error::other)?;
+            Ok(SYSTEM.get_or_init(|| tls).clone())
+        }
+    }
+}
+
+#[cfg(not(feature = "tls"))]
 async fn secure(_: &str, _: TcpStream, _: &Dial) -> io::Result<Connection> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this build has no TLS"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this build has no TLS (feature `tls`)"))
 }
 
 async fn start<I>(io: I, http2: bool) -> io::Result<Connection>

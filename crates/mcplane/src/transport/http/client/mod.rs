@@ -1,10 +1,174 @@
-//! The client of Streamable HTTP, in both eras.
+//! The client of Streamable HTTP in both eras, and of the HTTP+SSE of 2024-11-05.
+//!
+//! ```no_run
+//! use mcplane::client::Client;
+//! use mcplane::transport::http::client::Http;
+//!
+//! # async fn example() -> mcplane::Result<()> {
+//! let server = Http::new("https://mcp.example.com/mcp")?.header("x-team", "blue");
+//! let client = Client::builder("example", "1.0.0").connect(server).await?;
+//! let sum = client.call_tool("add", &serde_json::json!({"a": 1, "b": 2})).await?;
+//! println!("{:?}", sum.content);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The server is asked which era it speaks; what it says is remembered in the [`Pool`]. A server
+//! that is down, slow or wants credentials is none of another era. Whatever goes wrong with a
+//! request ends that request, with an [`Error`] that can be asked what it was.
+//!
+//! # Layout, in reading order
+//!
+//! * [`Http`] — the transport (this file); [`credentials`] — what it shows the server.
+//! * `link` — the halves that the connection's task holds: one exchange for each line.
+//! * `modern`, `legacy`, `legacy_sse` — the exchanges of each era, over what they share: `shared`.
+//! * `tools` — arguments that are mirrored in headers.
+//! * `endpoint`, `answer` — one request past redirects and refusals; what its answer is.
+//! * [`Pool`], `connect`, `body`, `verdict` — connections, and what is remembered of servers.
+//! * `tasks`, `inbox` — the futures of the exchanges; the messages that wait for the reader.
 
+mod answer;
 mod body;
 mod connect;
 pub mod credentials;
+mod endpoint;
+mod inbox;
+mod legacy;
+mod legacy_sse;
+mod link;
+mod modern;
 mod pool;
+mod shared;
+mod tasks;
+mod tools;
 mod verdict;
 
+use std::sync::Arc;
+
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue, Uri};
+use tokio::sync::Mutex;
+use url::Url;
+
+pub use credentials::{Bearer, Credentials, Refusal};
+pub use link::{Reader, Writer};
 pub use pool::{CONNECT_TIME_MAX, CONNECTIONS_MAX, IDLE_MAX, IDLE_TIME_MAX, Pool, PoolLimits};
+pub use tools::{DROPPED_TOOLS_MAX, DroppedTool, MIRRORED_TOOLS_MAX};
 pub use verdict::{LEGACY_VERDICT_TIME, VERDICTS_MAX};
+
+use endpoint::Endpoint;
+use shared::Shared;
+use tools::Tools;
+
+use crate::error::{Error, Result};
+use crate::transport::Transport;
+
+/// A server behind an `http` or `https` URL.
+#[derive(Debug)]
+#[must_use = "nothing happens before a client connects"]
+pub struct Http {
+    url: Url,
+    uri: Uri,
+    headers: HeaderMap,
+    credentials: Option<Arc<dyn Credentials>>,
+    pool: Pool,
+    tools: Arc<Tools>,
+    problem: Option<Error>,
+}
+
+impl Http {
+    /// # Errors
+    /// [`Error::is_misuse`] for anything but an absolute `http` or `https` URL without a user name.
+    pub fn new(url: &str) -> Result<Self> {
+        let misuse = |why: &str| Error::misuse(format!("{url:?} {why}"));
+        let mut parsed = Url::parse(url).map_err(|error| misuse(&format!("is no URL: {error}")))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(misuse("is neither http nor https"));
+        }
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            return Err(misuse("has a user name; give credentials instead"));
+        }
+        parsed.set_fragment(None);
+        let uri = Uri::try_from(parsed.as_str()).map_err(|error| misuse(&error.to_string()))?;
+        Ok(Self {
+            url: parsed,
+            uri,
+            headers: HeaderMap::new(),
+            credentials: None,
+            pool: Pool::new(),
+            tools: Arc::default(),
+            problem: None,
+        })
+    }
+
+    /// Sends this header with every request. One that cannot be sent is reported when the client
+    /// connects.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            (Ok(name), Ok(value)) => {
+                self.headers.append(name, value);
+            }
+            _ => self.problem = Some(Error::misuse(format!("{name:?} cannot be sent as a header"))),
+        }
+        self
+    }
+
+    /// Shows the server these; [`Bearer`] is a fixed token.
+    pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
+        self.credentials = Some(credentials);
+        self
+    }
+
+    /// Shares the connections of `pool`, and what it remembers of servers.
+    pub fn pool(mut self, pool: Pool) -> Self {
+        self.pool = pool;
+        self
+    }
+
+    /// Connects like this, with connections of its own: for an authority that the system does not
+    /// know.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: crate::transport::tls::ClientTls) -> Self {
+        self.pool = self.pool.tls(tls);
+        self
+    }
+
+    /// Where to look, once a client has connected, for the tools that it does not show.
+    #[must_use]
+    pub fn dropped_tools(&self) -> DroppedTools {
+        DroppedTools(Arc::clone(&self.tools))
+    }
+}
+
+impl Transport for Http {
+    type Reader = Reader;
+    type Writer = Writer;
+
+    fn open(self) -> Result<(Reader, Writer)> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let endpoint = Endpoint {
+            url: self.url,
+            uri: self.uri,
+            headers: self.headers,
+            credentials: self.credentials,
+            pool: self.pool,
+            refused: Mutex::new(()),
+        };
+        Ok(link::open(Shared::new(endpoint, self.tools)))
+    }
+}
+
+/// The tools that a server of 2026-07-28 lists with an `x-mcp-header` that is not valid: they are
+/// left out of what [`Client::list_tools`](crate::Client::list_tools) gives.
+#[derive(Clone, Debug)]
+pub struct DroppedTools(Arc<Tools>);
+
+impl DroppedTools {
+    /// At most [`DROPPED_TOOLS_MAX`] so far.
+    #[must_use]
+    pub fn list(&self) -> Vec<DroppedTool> {
+        self.0.dropped()
+    }
+}

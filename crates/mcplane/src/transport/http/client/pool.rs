@@ -16,6 +16,8 @@ use super::body::{Body, collect};
 use super::connect::{Connection, connect};
 use super::verdict::Verdicts;
 use crate::error::{Failure, Lost, Result};
+#[cfg(feature = "tls")]
+use crate::transport::tls::ClientTls;
 
 /// Most connections of one pool, in use and idle together.
 pub const CONNECTIONS_MAX: usize = 100;
@@ -76,6 +78,8 @@ struct Inner {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dial {
     pub(super) http2: bool,
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<ClientTls>,
 }
 
 /// A server, as connections are told apart.
@@ -160,6 +164,14 @@ impl Pool {
     #[must_use]
     pub fn http2(self) -> Self {
         self.redial(|dial| dial.http2 = true)
+    }
+
+    /// An empty pool with the same bounds that connects to `https` like this; otherwise whom the
+    /// system trusts is trusted.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(self, tls: ClientTls) -> Self {
+        self.redial(|dial| dial.tls = Some(tls))
     }
 
     fn redial(&self, change: impl FnOnce(&mut Dial)) -> Self {
