@@ -7,13 +7,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Response, StatusCode};
+use http::StatusCode;
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
+use super::Permit;
+use super::refusal::Refusal;
 use super::session::Reader;
-use super::{Permit, refuse};
 
 /// How long a request's body may take to arrive.
 const BODY_WAIT: Duration = Duration::from_secs(30);
@@ -21,45 +22,20 @@ const BODY_WAIT: Duration = Duration::from_secs(30);
 /// A silent stream is kept open with a comment this often: proxies give up after about a minute.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// Why a request's body was not taken in.
-pub(super) enum BodyError {
-    TooLarge(usize),
-    TooSlow,
-    Broken(String),
-}
-
-impl BodyError {
-    pub(super) fn response(&self) -> Response<Body> {
-        match self {
-            Self::TooLarge(max) => {
-                let why = format!("the body is longer than {max} bytes");
-                refuse(StatusCode::PAYLOAD_TOO_LARGE, &why)
-            }
-            Self::TooSlow => {
-                let why = format!("the body took longer than {} s", BODY_WAIT.as_secs());
-                refuse(StatusCode::REQUEST_TIMEOUT, &why)
-            }
-            Self::Broken(why) => {
-                refuse(StatusCode::BAD_REQUEST, &format!("the body broke off: {why}"))
-            }
-        }
-    }
-}
-
 /// The whole body; without a copy if it came in one piece.
-pub(super) async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, BodyError>
+pub(super) async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: fmt::Display,
 {
     if body.size_hint().lower() > bytes_max as u64 {
-        return Err(BodyError::TooLarge(bytes_max));
+        return Err(too_large(bytes_max));
     }
     let mut body = pin!(body);
     // A body that is here already needs no timer.
     let first = match at_once(next(&mut body)).await {
         Some(first) => first,
-        None => timeout(BODY_WAIT, next(&mut body)).await.map_err(|_| BodyError::TooSlow)?,
+        None => timeout(BODY_WAIT, next(&mut body)).await.map_err(|_| too_slow())?,
     };
     let Some(first) = first.transpose()? else { return Ok(Bytes::new()) };
     if body.is_end_stream() && first.len() <= bytes_max {
@@ -70,20 +46,34 @@ where
         while let Some(piece) = next(&mut body).await {
             whole.extend_from_slice(&piece?);
             if whole.len() > bytes_max {
-                return Err(BodyError::TooLarge(bytes_max));
+                return Err(too_large(bytes_max));
             }
         }
         Ok(())
     };
-    timeout(BODY_WAIT, rest).await.map_err(|_| BodyError::TooSlow)??;
+    timeout(BODY_WAIT, rest).await.map_err(|_| too_slow())??;
     match whole.len() <= bytes_max {
         true => Ok(whole.freeze()),
-        false => Err(BodyError::TooLarge(bytes_max)),
+        false => Err(too_large(bytes_max)),
     }
 }
 
+fn too_large(bytes_max: usize) -> Refusal {
+    let why = format!("the body is longer than {bytes_max} bytes");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+}
+
+fn too_slow() -> Refusal {
+    let why = format!("the body took longer than {} s", BODY_WAIT.as_secs());
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, why)
+}
+
+fn broken(error: impl fmt::Display) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
+}
+
 /// The next piece of a body.
-async fn next<B>(body: &mut Pin<&mut B>) -> Option<Result<Bytes, BodyError>>
+async fn next<B>(body: &mut Pin<&mut B>) -> Option<Result<Bytes, Refusal>>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: fmt::Display,
@@ -101,8 +91,8 @@ async fn at_once<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-fn data<E: fmt::Display>(frame: Result<Frame<Bytes>, E>) -> Result<Bytes, BodyError> {
-    let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
+fn data<E: fmt::Display>(frame: Result<Frame<Bytes>, E>) -> Result<Bytes, Refusal> {
+    let frame = frame.map_err(broken)?;
     Ok(frame.into_data().unwrap_or_default())
 }
 

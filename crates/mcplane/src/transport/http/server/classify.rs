@@ -25,12 +25,12 @@ pub(super) enum Payload {
 }
 
 /// Why a POST is no message for us.
-pub(super) struct Refused {
+pub(super) struct Misfit {
     id: Option<Vec<u8>>,
     error: ErrorObject,
 }
 
-impl Refused {
+impl Misfit {
     pub(super) fn new(message: Option<&Message>, error: ErrorObject) -> Self {
         let id = message.and_then(|message| message.part(Part::Id));
         Self { id: id.map(<[u8]>::to_vec), error }
@@ -81,7 +81,7 @@ pub(super) fn classify(
     headers: &HeaderMap,
     body: Bytes,
     service: &Service,
-) -> Result<Payload, Refused> {
+) -> Result<Payload, Misfit> {
     if is_batch(&body) {
         return batch(body);
     }
@@ -91,17 +91,17 @@ pub(super) fn classify(
             id.write_json(&mut json);
             json
         });
-        Refused { id, error: failure.object() }
+        Misfit { id, error: failure.object() }
     })?;
     let is_request = matches!(message.kind(), Kind::Request | Kind::Notification);
     if is_request && message.part(Part::ProtocolVersion).is_some() {
         return match check_mirror(headers, &message, service) {
             Ok(()) => Ok(Payload::Modern(message)),
-            Err(error) => Err(Refused::new(Some(&message), error)),
+            Err(error) => Err(Misfit::new(Some(&message), error)),
         };
     }
     if names_modern(headers) {
-        return Err(Refused::new(Some(&message), no_envelope(headers, &message)));
+        return Err(Misfit::new(Some(&message), no_envelope(headers, &message)));
     }
     Ok(match message.method() {
         Some(Method::Initialize) if message.kind() == Kind::Request => Payload::Initialize(message),
@@ -110,9 +110,9 @@ pub(super) fn classify(
 }
 
 /// A batch belongs to 2025-03-26, so it must have neither envelopes nor anything that is no message.
-fn batch(body: Bytes) -> Result<Payload, Refused> {
+fn batch(body: Bytes) -> Result<Payload, Misfit> {
     let elements =
-        split_batch(&body).map_err(|failure| Refused { id: None, error: failure.object() })?;
+        split_batch(&body).map_err(|failure| Misfit { id: None, error: failure.object() })?;
     let foreign = |element: Bytes| {
         Message::scan(element).map_or(true, |message| message.part(Part::ProtocolVersion).is_some())
     };
@@ -120,7 +120,7 @@ fn batch(body: Bytes) -> Result<Payload, Refused> {
         let why = ScanError::BadBatch(
             "2026-07-28 has no batches, and every element of an older one must be a message",
         );
-        return Err(Refused {
+        return Err(Misfit {
             id: None,
             error: ErrorObject::new(Code::INVALID_REQUEST, why.to_string()),
         });

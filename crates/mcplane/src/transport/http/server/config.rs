@@ -6,12 +6,13 @@ use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, StatusCode};
 use tokio::sync::watch;
 
 use super::origin::Origins;
+use super::refusal::Refusal;
 use super::session::{SessionLimits, Sessions};
-use super::{Body, Endpoint, Inner, denied};
+use super::{Endpoint, Inner};
 use crate::server::Service;
 use crate::transport::http::client::credentials::Work;
 
@@ -39,7 +40,7 @@ pub trait Authenticate: Send + Sync + 'static {
 #[non_exhaustive]
 pub struct Denied {
     status: StatusCode,
-    challenge: Option<HeaderValue>,
+    challenge: HeaderValue,
 }
 
 impl Denied {
@@ -47,22 +48,20 @@ impl Denied {
     /// such as `Bearer resource_metadata="…"`.
     #[must_use]
     pub const fn unauthorized(challenge: HeaderValue) -> Self {
-        Self { status: StatusCode::UNAUTHORIZED, challenge: Some(challenge) }
+        Self { status: StatusCode::UNAUTHORIZED, challenge }
     }
 
     /// 403: the token is good, but not for this. `challenge` names the scopes that are needed, as
     /// in `Bearer error="insufficient_scope", scope="…"`.
     #[must_use]
     pub const fn forbidden(challenge: HeaderValue) -> Self {
-        Self { status: StatusCode::FORBIDDEN, challenge: Some(challenge) }
+        Self { status: StatusCode::FORBIDDEN, challenge }
     }
+}
 
-    pub(super) fn response(self) -> Response<Body> {
-        let why = match self.status {
-            StatusCode::FORBIDDEN => "this request needs more than its credentials allow",
-            _ => "this endpoint wants valid credentials",
-        };
-        denied(self.status, self.challenge, why)
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Self {
+        Self::denied(denied.status, denied.challenge)
     }
 }
 

@@ -9,10 +9,11 @@ use http::{Response, StatusCode, Uri};
 use mcplane_proto::frame::sse;
 use mcplane_proto::message::{Message, is_batch};
 
-use super::classify::{Payload, Refused};
+use super::classify::{Misfit, Payload};
 use super::config::Config;
+use super::refusal::Refusal;
 use super::session::Opened;
-use super::{Body, Endpoint, Permit, empty, json, overloaded, refuse};
+use super::{Body, Endpoint, Permit, empty, json};
 
 /// Names the session in the URI that messages are POSTed to.
 const SESSION: &str = "sessionId=";
@@ -37,11 +38,8 @@ pub(super) fn open(
     endpoint: &Endpoint,
     principal: Option<Arc<str>>,
     permit: Permit,
-) -> Response<Body> {
-    let session = match endpoint.0.sessions.open(&endpoint.0.service, principal) {
-        Ok(session) => session,
-        Err(error) => return overloaded(&error.to_string()),
-    };
+) -> Result<Response<Body>, Refusal> {
+    let session = endpoint.0.sessions.open(&endpoint.0.service, principal)?;
     let messages = endpoint.0.config.legacy_sse.as_ref().map_or("", |(_, messages)| messages);
     let target = format!("{messages}?{SESSION}{}", session.id());
     let mut first = Vec::new();
@@ -51,7 +49,7 @@ pub(super) fn open(
         ..sse::Block::default()
     };
     block.write(&mut first);
-    session.single(first.into()).stream(permit)
+    Ok(session.single(first.into()).stream(permit))
 }
 
 /// Takes a message in; what it is answered with goes to the stream.
@@ -60,22 +58,23 @@ pub(super) fn post(
     uri: &Uri,
     body: Bytes,
     principal: Option<&str>,
-) -> Response<Body> {
+) -> Result<Response<Body>, Refusal> {
     let id = uri.query().into_iter().flat_map(|query| query.split('&'));
     let id = id.filter_map(|pair| pair.strip_prefix(SESSION)).next();
     let session = id.and_then(|id| endpoint.0.sessions.find(id, principal));
     let Some(session) = session.filter(|session| session.is_single()) else {
-        return refuse(StatusCode::NOT_FOUND, "no such session: open the event stream again");
+        let why = "no such session: open the event stream again";
+        return Err(Refusal::new(StatusCode::NOT_FOUND, why));
     };
     let payload = match is_batch(&body) {
         true => Payload::Batch(body),
         false => match Message::scan(body) {
             Ok(message) => Payload::Message(message),
-            Err(failure) => return Refused::new(None, failure.object()).response(),
+            Err(failure) => return Ok(Misfit::new(None, failure.object()).response()),
         },
     };
-    match session.post(payload) {
+    Ok(match session.post(payload) {
         Opened::Refused(error) => json(StatusCode::BAD_REQUEST, error),
         _ => empty(StatusCode::ACCEPTED),
-    }
+    })
 }

@@ -7,6 +7,7 @@
 //! * `session`, `log` — sessions of 2025-03-26 … 2025-11-25, and streams that can be resumed.
 //! * `legacy_sse` — HTTP+SSE of 2024-11-05.
 //! * `origin` — `Host`, `Origin` and CORS.
+//! * `refusal` — requests that get no further.
 
 mod body;
 mod classify;
@@ -15,6 +16,7 @@ mod legacy_sse;
 mod log;
 mod modern;
 mod origin;
+mod refusal;
 mod serve;
 mod session;
 
@@ -27,12 +29,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::headers::{LAST_EVENT_ID, SESSION_ID};
-use mcplane_proto::message::write;
 use tokio::sync::watch;
 
 pub use body::Body;
@@ -44,6 +44,7 @@ use crate::error::Result;
 use crate::server::Service;
 use classify::{Payload, classify};
 use config::Config;
+use refusal::Refusal;
 use session::{Opened, Sessions};
 
 /// Where clients reach a [`Service`] over HTTP. Cloning is cheap; every clone is the same endpoint.
@@ -81,7 +82,6 @@ impl Endpoint {
     }
 
     /// An endpoint with other paths, limits or guests.
-    #[must_use]
     pub fn builder(service: Service) -> Builder {
         Builder::new(service)
     }
@@ -107,45 +107,46 @@ impl Endpoint {
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: fmt::Display,
     {
-        let config = &self.0.config;
-        let cors = match config.origin.check(request.headers(), request.uri()) {
+        let origin = &self.0.config.origin;
+        let cors = match origin.check(request.headers(), request.uri()) {
             Ok(cors) => cors,
-            Err(refused) => return refused,
+            Err(refusal) => return refusal.response(),
         };
-        let path = request.uri().path();
-        let mut response = if request.method() == Method::OPTIONS {
-            origin::preflight()
-        } else if let Some(document) = config.metadata_at(path) {
-            json(StatusCode::OK, document.clone())
-        } else if !config.serves(path) {
-            refuse(StatusCode::NOT_FOUND, "there is no MCP endpoint at this path")
-        } else {
-            let (head, body) = request.into_parts();
-            match self.admit(&head).await {
-                Ok((permit, principal)) => self.route(head, body, permit, principal).await,
-                Err(refused) => refused,
-            }
-        };
+        let mut response = self.admit(request).await.unwrap_or_else(Refusal::response);
         if let Some(origin) = cors {
             origin::allow(response.headers_mut(), origin);
         }
         response
     }
 
-    /// The rules that hold for every request to the endpoint: room for it, and who sends it.
-    async fn admit(&self, head: &Parts) -> Result<(Permit, Option<Arc<str>>), Response<Body>> {
-        let in_flight = &self.0.in_flight;
-        let permit = Permit(Arc::clone(in_flight));
-        if in_flight.fetch_add(1, Ordering::Relaxed) >= self.0.config.in_flight_max {
-            return Err(overloaded("too many requests are being answered"));
+    /// The rules that hold for every request: its path, room for it, and who sends it.
+    async fn admit<B>(&self, request: Request<B>) -> Result<Response<Body>, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: fmt::Display,
+    {
+        let config = &self.0.config;
+        let path = request.uri().path();
+        if request.method() == Method::OPTIONS {
+            return Ok(origin::preflight());
         }
-        match &self.0.config.authenticate {
-            None => Ok((permit, None)),
-            Some(authenticate) => match authenticate.authenticate(head).await {
-                Ok(principal) => Ok((permit, Some(principal))),
-                Err(denied) => Err(denied.response()),
-            },
+        if let Some(document) = config.metadata_at(path) {
+            return Ok(json(StatusCode::OK, document.clone()));
         }
+        if !config.serves(path) {
+            let why = "there is no MCP endpoint at this path";
+            return Err(Refusal::new(StatusCode::NOT_FOUND, why));
+        }
+        let permit = Permit(Arc::clone(&self.0.in_flight));
+        if self.0.in_flight.fetch_add(1, Ordering::Relaxed) >= config.in_flight_max {
+            return Err(Refusal::overloaded("too many requests are being answered", 1));
+        }
+        let (head, body) = request.into_parts();
+        let principal = match &config.authenticate {
+            None => None,
+            Some(authenticate) => Some(authenticate.authenticate(&head).await?),
+        };
+        self.route(head, body, permit, principal).await
     }
 
     async fn route<B>(
@@ -154,7 +155,7 @@ impl Endpoint {
         body: B,
         permit: Permit,
         principal: Option<Arc<str>>,
-    ) -> Response<Body>
+    ) -> Result<Response<Body>, Refusal>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: fmt::Display,
@@ -166,13 +167,8 @@ impl Endpoint {
                 legacy_sse::open(self, principal, permit)
             }
             (&Method::POST, place) => {
-                if let Err(refused) = check_media(&head.headers, place.is_none()) {
-                    return refused;
-                }
-                let body = match body::collect(body, config.body_bytes_max).await {
-                    Ok(body) => body,
-                    Err(error) => return error.response(),
-                };
+                check_media(&head.headers, place.is_none())?;
+                let body = body::collect(body, config.body_bytes_max).await?;
                 match place {
                     None => self.post(&head.headers, body, permit, principal).await,
                     Some(_) => legacy_sse::post(self, &head.uri, body, principal.as_deref()),
@@ -180,7 +176,7 @@ impl Endpoint {
             }
             (&Method::GET, None) => self.listen(&head.headers, permit, principal.as_deref()),
             (&Method::DELETE, None) => self.delete(&head.headers, principal.as_deref()),
-            _ => not_allowed("GET, POST, DELETE"),
+            _ => Err(Refusal::not_allowed("GET, POST, DELETE")),
         }
     }
 
@@ -191,34 +187,29 @@ impl Endpoint {
         body: Bytes,
         permit: Permit,
         principal: Option<Arc<str>>,
-    ) -> Response<Body> {
+    ) -> Result<Response<Body>, Refusal> {
         let service = &self.0.service;
         let payload = match classify(headers, body, service) {
             Ok(Payload::Modern(message)) => {
-                return modern::answer(self, message, principal, permit).await;
+                return Ok(modern::answer(self, message, principal, permit).await);
             }
             Ok(payload) => payload,
-            Err(refused) => return refused.response(),
+            Err(misfit) => return Ok(misfit.response()),
         };
         if self.0.config.stateless {
-            return modern::answer_stateless(self, headers, payload, principal, permit).await;
+            return Ok(modern::answer_stateless(self, headers, payload, principal, permit).await);
         }
         if let Payload::Initialize(message) = payload {
-            return match self.0.sessions.open(service, principal) {
-                Ok(session) => session::initialize(&self.0.sessions, &session, message),
-                Err(error) => overloaded(&error.to_string()),
-            };
+            let session = self.0.sessions.open(service, principal)?;
+            return Ok(session::initialize(&self.0.sessions, &session, message));
         }
-        let session = match self.session(headers, principal.as_deref()) {
-            Ok(session) => session,
-            Err(refused) => return refused,
-        };
-        match session.post(payload) {
+        let session = self.session(headers, principal.as_deref())?;
+        Ok(match session.post(payload) {
             Opened::Nothing => empty(StatusCode::ACCEPTED),
             Opened::Answer(answer) => json(StatusCode::OK, answer),
             Opened::Refused(error) => json(StatusCode::BAD_REQUEST, error),
             Opened::Stream(reader) => reader.respond(permit).await,
-        }
+        })
     }
 
     /// The stream of what belongs to no request, or the rest of one that broke.
@@ -227,35 +218,34 @@ impl Endpoint {
         headers: &HeaderMap,
         permit: Permit,
         principal: Option<&str>,
-    ) -> Response<Body> {
-        if classify::names_modern(headers) || self.0.config.stateless {
-            return not_allowed("POST");
-        }
+    ) -> Result<Response<Body>, Refusal> {
+        self.refuse_modern(headers)?;
         if !accepts(headers, "text/event-stream") {
-            return refuse(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow text/event-stream");
+            let why = "`Accept` must allow text/event-stream";
+            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
         }
-        let session = match self.session(headers, principal) {
-            Ok(session) => session,
-            Err(refused) => return refused,
-        };
-        match session.listen(headers.get(LAST_EVENT_ID).map(HeaderValue::as_bytes)) {
-            Some(reader) => reader.stream(permit),
-            None => {
-                refuse(StatusCode::BAD_REQUEST, "`Last-Event-ID` names no event of this session")
-            }
-        }
+        let session = self.session(headers, principal)?;
+        let last_event = headers.get(LAST_EVENT_ID).map(HeaderValue::as_bytes);
+        let why = "`Last-Event-ID` names no event of this session";
+        let reader = session.listen(last_event);
+        Ok(reader.ok_or_else(|| Refusal::new(StatusCode::BAD_REQUEST, why))?.stream(permit))
     }
 
-    fn delete(&self, headers: &HeaderMap, principal: Option<&str>) -> Response<Body> {
-        if classify::names_modern(headers) || self.0.config.stateless {
-            return not_allowed("POST");
-        }
-        match self.session(headers, principal) {
-            Ok(session) => {
-                self.0.sessions.remove(session.id());
-                empty(StatusCode::NO_CONTENT)
-            }
-            Err(refused) => refused,
+    fn delete(
+        &self,
+        headers: &HeaderMap,
+        principal: Option<&str>,
+    ) -> Result<Response<Body>, Refusal> {
+        self.refuse_modern(headers)?;
+        self.0.sessions.remove(self.session(headers, principal)?.id());
+        Ok(empty(StatusCode::NO_CONTENT))
+    }
+
+    /// 2026-07-28, and an endpoint without sessions, know POST only.
+    fn refuse_modern(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        match classify::names_modern(headers) || self.0.config.stateless {
+            true => Err(Refusal::not_allowed("POST")),
+            false => Ok(()),
         }
     }
 
@@ -264,16 +254,16 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         principal: Option<&str>,
-    ) -> Result<Arc<session::Session>, Response<Body>> {
+    ) -> Result<Arc<session::Session>, Refusal> {
         let Some(id) = headers.get(SESSION_ID) else {
             let why = "send `initialize` first and then its `Mcp-Session-Id`, or put \
                        `io.modelcontextprotocol/protocolVersion` into `params._meta`";
-            return Err(refuse(StatusCode::BAD_REQUEST, why));
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
         };
         let found = id.to_str().ok().and_then(|id| self.0.sessions.find(id, principal));
         let found = found.filter(|session| !session.is_single());
         let why = "no such session: send `initialize` again, without `Mcp-Session-Id`";
-        found.ok_or_else(|| refuse(StatusCode::NOT_FOUND, why))
+        found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, why))
     }
 }
 
@@ -306,16 +296,16 @@ impl fmt::Debug for Endpoint {
 }
 
 /// Whether `Content-Type` is JSON and `Accept` allows what may come back.
-fn check_media(headers: &HeaderMap, streams: bool) -> Result<(), Response<Body>> {
+fn check_media(headers: &HeaderMap, streams: bool) -> Result<(), Refusal> {
     let content = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let essence = content.split(|&byte| byte == b';').next().unwrap_or_default();
     if !essence.trim_ascii().eq_ignore_ascii_case(b"application/json") {
         let why = "`Content-Type` must be application/json";
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     if streams && !(accepts(headers, "application/json") && accepts(headers, "text/event-stream")) {
         let why = "`Accept` must allow application/json and text/event-stream";
-        return Err(refuse(StatusCode::NOT_ACCEPTABLE, why));
+        return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
     }
     Ok(())
 }
@@ -345,33 +335,5 @@ fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
 fn empty(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
-    response
-}
-
-/// A refusal that concerns HTTP and not a request of JSON-RPC: an error without an id.
-fn refuse(status: StatusCode, why: &str) -> Response<Body> {
-    let mut body = Vec::new();
-    write::error(&mut body, None, &ErrorObject::new(Code::INVALID_REQUEST, why.to_owned()));
-    json(status, body)
-}
-
-fn overloaded(why: &str) -> Response<Body> {
-    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, why);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response
-}
-
-fn not_allowed(allowed: &'static str) -> Response<Body> {
-    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here");
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-    response
-}
-
-/// The answer to a client that did not show who it is, or may not do this.
-fn denied(status: StatusCode, challenge: Option<HeaderValue>, why: &str) -> Response<Body> {
-    let mut response = refuse(status, why);
-    if let Some(challenge) = challenge {
-        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-    }
     response
 }

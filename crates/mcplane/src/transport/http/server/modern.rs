@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::timeout;
 
 use super::body::Source;
-use super::classify::{Payload, Refused, legacy_revision, status};
+use super::classify::{Misfit, Payload, legacy_revision, status};
 use super::{Body, Endpoint, Permit, empty, json, log, session};
 use crate::server::{Change, Connection};
 
@@ -69,7 +69,7 @@ pub(super) async fn answer_stateless(
         }
         Payload::Batch(_) if !revision.has_batches() => {
             let why = "batches are not part of this revision";
-            return Refused::new(None, ErrorObject::new(Code::INVALID_REQUEST, why)).response();
+            return Misfit::new(None, ErrorObject::new(Code::INVALID_REQUEST, why)).response();
         }
         Payload::Batch(batch) => {
             connection.session.assume(revision);

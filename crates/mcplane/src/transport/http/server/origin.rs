@@ -10,7 +10,8 @@ use http::header::{
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 
-use super::{Body, empty, refuse};
+use super::refusal::Refusal;
+use super::{Body, empty};
 
 /// Which names to answer to, and which pages may use the endpoint.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +32,7 @@ impl Origins {
         &self,
         headers: &HeaderMap,
         uri: &Uri,
-    ) -> Result<Option<HeaderValue>, Response<Body>> {
+    ) -> Result<Option<HeaderValue>, Refusal> {
         let mut hosts = headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next(), uri.authority()) {
             (Some(host), None, _) => host.to_str().ok().map(str::to_owned),
@@ -40,22 +41,25 @@ impl Origins {
             _ => None,
         };
         let Some(authority) = host.and_then(|host| host.parse::<Authority>().ok()) else {
-            return Err(refuse(StatusCode::BAD_REQUEST, "exactly one valid `Host` is needed"));
+            return Err(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "exactly one valid `Host` is needed",
+            ));
         };
         if !self.is_any_host && !self.answers_to(authority.host()) {
             let why = "this endpoint does not answer to that `Host`";
-            return Err(refuse(StatusCode::MISDIRECTED_REQUEST, why));
+            return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
         }
         let mut origins = headers.get_all(ORIGIN).iter();
         let origin = match (origins.next(), origins.next()) {
             (None, _) => return Ok(None),
             (Some(origin), None) => origin,
-            _ => return Err(refuse(StatusCode::FORBIDDEN, "`Origin` is repeated")),
+            _ => return Err(Refusal::new(StatusCode::FORBIDDEN, "`Origin` is repeated")),
         };
         if self.allows(origin) {
             return Ok(Some(origin.clone()));
         }
-        Err(refuse(StatusCode::FORBIDDEN, "this `Origin` may not use the endpoint"))
+        Err(Refusal::new(StatusCode::FORBIDDEN, "this `Origin` may not use the endpoint"))
     }
 
     fn answers_to(&self, host: &str) -> bool {

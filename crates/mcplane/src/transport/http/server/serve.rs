@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, RETRY_AFTER};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming as RequestBody;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -18,7 +18,8 @@ use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service as _;
 
-use super::{Body, Endpoint, refuse};
+use super::refusal::Refusal;
+use super::{Body, Endpoint};
 use crate::transport::listen::{Admission, Connections, End, Incoming, Listener, Patient};
 
 /// Limits of each connection of an endpoint, beside those of its [`Listener`].
@@ -218,10 +219,8 @@ impl hyper::service::Service<Request<RequestBody>> for Site {
 /// The answer on a connection that is one too many.
 fn turn_away(retry_after: Duration) -> Response<Body> {
     let why = "too many connections are being opened";
-    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, why);
-    let headers = response.headers_mut();
-    headers.insert(RETRY_AFTER, HeaderValue::from(retry_after.as_secs().max(1)));
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    let mut response = Refusal::overloaded(why, retry_after.as_secs()).response();
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

@@ -22,9 +22,9 @@ use tokio::time::{sleep_until, timeout};
 
 use super::body::Source;
 use super::classify::Payload;
-use super::log::{self, Log, Taken};
+use super::log::{Log, Taken};
+use super::refusal::Refusal;
 use super::{Body, Permit, json};
-use crate::error::{Error, Result};
 use crate::server::{Connection, Service, Then};
 
 /// How long the headers of an answer wait for a handler that says nothing. Then the client gets a
@@ -70,10 +70,10 @@ impl Sessions {
         self: &Arc<Self>,
         service: &Service,
         principal: Option<Arc<str>>,
-    ) -> Result<Arc<Session>> {
+    ) -> Result<Arc<Session>, Refusal> {
         let mut random = [0; 16];
-        getrandom::fill(&mut random)
-            .map_err(|error| Error::misuse(format!("no randomness for a session: {error}")))?;
+        let no = |error| Refusal::overloaded(format!("no randomness for a session: {error}"), 1);
+        getrandom::fill(&mut random).map_err(no)?;
         let id: Box<str> = format!("{:032x}", u128::from_be_bytes(random)).into();
         let session = Arc::new(Session::new(id.clone(), service, principal));
         let mut open = self.lock();
@@ -82,7 +82,8 @@ impl Sessions {
             let oldest =
                 idle.min_by_key(|(since, _)| *since).map(|(_, session)| session.id.clone());
             let evicted = oldest.and_then(|id| open.remove(&id));
-            evicted.ok_or_else(|| Error::misuse("every session is taken"))?.end();
+            let full = || Refusal::overloaded("every session is taken", 10);
+            evicted.ok_or_else(full)?.end();
         }
         open.insert(id, Arc::clone(&session));
         drop(open);
@@ -206,7 +207,7 @@ impl Session {
     pub(super) fn listen(self: &Arc<Self>, last_event: Option<&[u8]>) -> Option<Reader> {
         let (route, last) = match last_event {
             None => (ALONE, None),
-            Some(id) => log::parse_id(id).map(|(route, number)| (route, Some(number)))?,
+            Some(id) => super::log::parse_id(id).map(|(route, number)| (route, Some(number)))?,
         };
         let mut state = self.lock();
         let number = state.attach();
