@@ -15,7 +15,6 @@ use tokio::time::{Sleep, sleep};
 
 use super::frame::{self, Code, Decoder, Event, Masks, Opcode, Role, Violation};
 use super::{Config, Protocol};
-use crate::error::Result;
 use crate::transport::Transport;
 use crate::transport::listen::End;
 
@@ -45,6 +44,8 @@ pub struct WebSocket<S = TokioIo<Upgraded>> {
     input: BytesMut,
     /// The rest of a message that is being read as a line.
     line: Option<BytesMut>,
+    /// How the peer ends what it says, while what came before is being read.
+    last: Option<Result<Event, Violation>>,
     /// The beginning of a line that is being written.
     partial: Vec<u8>,
     out: Vec<u8>,
@@ -105,6 +106,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             masks: Masks::default(),
             input: BytesMut::new(),
             line: None,
+            last: None,
             partial: Vec::new(),
             out: Vec::new(),
             sent: 0,
@@ -137,26 +139,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         }
     }
 
-    fn event(&mut self, event: Event) {
+    /// What the peer said next, if it said it in the right kind of frame.
+    fn next(&mut self) -> Result<Option<Event>, Violation> {
+        if let Some(last) = self.last.take() {
+            return last.map(Some);
+        }
+        let event = self.decoder.next(&mut self.input)?;
         match (event, self.protocol) {
-            (Event::Text(text), Protocol::Json) => self.line = Some(one_line(text)),
+            (Some(Event::Text(text)), Protocol::Json) => Ok(Some(Event::Text(one_line(text)))),
+            (Some(Event::Binary(_)), Protocol::Json) => {
+                Err(Violation::new(Code::Unsupported, "`mcp` has text frames"))
+            }
             #[cfg(feature = "msgpack")]
-            (Event::Binary(binary), Protocol::MessagePack) => {
+            (Some(Event::Binary(binary)), Protocol::MessagePack) => {
                 match super::msgpack::to_json(&binary) {
-                    Ok(json) => self.line = Some(json),
-                    Err(error) => self.fail(&Violation(Code::Invalid, error.to_string().into())),
+                    Ok(json) => Ok(Some(Event::Text(json))),
+                    Err(error) => Err(Violation(Code::Invalid, error.to_string().into())),
                 }
             }
             #[cfg(feature = "msgpack")]
-            (Event::Text(_), Protocol::MessagePack) => {
-                self.fail(&Violation::new(Code::Unsupported, "`mcp.msgpack` has binary frames"));
+            (Some(Event::Text(_)), Protocol::MessagePack) => {
+                Err(Violation::new(Code::Unsupported, "`mcp.msgpack` has binary frames"))
             }
-            (Event::Binary(_), Protocol::Json) => {
-                self.fail(&Violation::new(Code::Unsupported, "`mcp` has text frames"));
-            }
-            (Event::Ping(payload), _) => self.control(Opcode::Pong, &payload),
-            (Event::Pong, _) => {}
-            (Event::Close(code, reason), _) => self.peer_closes(code, &reason),
+            (event, _) => Ok(event),
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Text(line) | Event::Binary(line) => self.line = Some(line),
+            Event::Ping(payload) => self.control(Opcode::Pong, &payload),
+            Event::Pong => {}
+            Event::Close(code, reason) => self.peer_closes(code, &reason),
         }
     }
 
@@ -278,6 +292,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// Whatever there is to do for a reader that waits: pongs to send, bytes to read, silence to
     /// look into. Ready when there is something new.
     fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.is_ending && Pin::new(&mut self.end).poll(cx).is_ready() {
+            self.is_ending = true;
+            return Poll::Ready(());
+        }
         if self.unsent() > 0 {
             match self.poll_out(cx) {
                 Poll::Ready(Ok(())) => {}
@@ -297,10 +315,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             }
             Poll::Ready(Err(error)) => return self.gone(&error),
             Poll::Pending => {}
-        }
-        if !self.is_ending && Pin::new(&mut self.end).poll(cx).is_ready() {
-            self.is_ending = true;
-            return Poll::Ready(());
         }
         if ready!(self.keep_alive.poll(cx)) {
             self.control(Opcode::Ping, b"");
@@ -403,15 +417,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for WebSocket<S> {
                     return Poll::Ready(Err(io::Error::new(*kind, why.clone())));
                 }
             }
-            match this.decoder.next(&mut this.input) {
-                Ok(Some(event)) => this.event(event),
-                Err(violation) => this.fail(&violation),
-                Ok(None) if has_read => return Poll::Ready(Ok(())),
+            match this.next() {
+                // What came before is answered before it ends.
+                Ok(Some(end @ Event::Close(..))) if has_read => this.last = Some(Ok(end)),
+                Err(violation) if has_read => this.last = Some(Err(violation)),
+                Ok(None) if has_read => {}
+                Ok(Some(event)) => {
+                    this.event(event);
+                    continue;
+                }
+                Err(violation) => {
+                    this.fail(&violation);
+                    continue;
+                }
                 Ok(None) => {
                     let waited = this.poll_wait(cx);
                     ready!(this.wait(Half::Reader, cx, waited));
+                    continue;
                 }
             }
+            return Poll::Ready(Ok(()));
         }
     }
 }
@@ -423,8 +448,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WebSocket<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if !matches!(this.state, State::Open) {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        match this.state {
+            State::Open => {}
+            // Nothing may follow a close frame. The reader has the rest of the handshake to make.
+            State::Leaving(_) => return Poll::Ready(Ok(bytes.len())),
+            State::Gone(_) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
         if this.unsent() >= OUT_BYTES_MAX {
             let flushed = this.poll_out(cx);
@@ -454,7 +482,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Transport for WebSocket
     type Reader = ReadHalf<Self>;
     type Writer = WriteHalf<Self>;
 
-    fn open(self) -> Result<(Self::Reader, Self::Writer)> {
+    fn open(self) -> crate::Result<(Self::Reader, Self::Writer)> {
         Ok(tokio::io::split(self))
     }
 }
