@@ -4,11 +4,13 @@
 //! * [`page`] — the same for people.
 //! * [`arguments`] — a tool's arguments as a table.
 //! * [`content`] — what a call gives back.
+//! * [`reach`] — servers at an address.
 //! * [`text`] — widths, wrapping, colours, and text that is safe to print.
 
 mod arguments;
 mod content;
 mod page;
+mod reach;
 mod report;
 mod text;
 
@@ -18,10 +20,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use mcplane::client::{Client, EraChoice};
+use mcplane::client::{Client, ClientBuilder, EraChoice};
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::method::Method;
 use mcplane::proto::version::Revision;
+use mcplane::transport::http::client::DroppedTools;
 use mcplane::transport::process::Command;
 use mcplane::types::{CallToolResult, ElicitResult, GetPromptResult, ReadResourceResult};
 use serde::Serialize;
@@ -29,6 +32,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use reach::Unreached;
 use report::{Identity, Report};
 use text::Style;
 
@@ -44,11 +48,12 @@ const UNREACHABLE: u8 = 3;
 /// Show who a server is and what it offers, or make one call and print what it gives back.
 #[derive(Clone, Debug, Args)]
 #[command(
-    override_usage = "mcplane inspect [OPTIONS] -- COMMAND...",
+    override_usage = "mcplane inspect [OPTIONS] <URL | -- COMMAND...>",
     after_help = "\
 Examples:
   mcplane inspect -- npx -y @modelcontextprotocol/server-everything
   mcplane inspect --tool add --args '{\"a\": 1, \"b\": 2}' -- my-server --flag
+  mcplane inspect http://localhost:8080/mcp
   mcplane inspect --json -- my-server | jq '.tools[].name'
 
 Exit code: 0 all well, 1 the server answered with an error or the tool failed, 2 usage, 3 the \
@@ -77,7 +82,9 @@ pub(crate) struct InspectArgs {
     /// Longest time to wait for one answer (500ms, 30s, 2m)
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// Address of a server; this build speaks to commands only
+    #[command(flatten)]
+    pub(crate) reach: reach::ReachArgs,
+    /// Address of a server: http(s)://, ws(s)://, tcp://HOST:PORT or unix:PATH
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Command that starts a server speaking over stdio
@@ -93,30 +100,50 @@ pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<ExitCode> {
     if args.args.is_some() && args.tool.is_none() && args.prompt.is_none() {
         return Ok(complain("--args needs --tool or --prompt", USAGE));
     }
-    let command = match (&args.url, args.command.split_first()) {
-        (None, Some((program, rest))) => Command::new(program).args(rest),
-        (url, _) => return Ok(complain(&no_command(url.as_deref()), USAGE)),
-    };
-    let line = command.to_string();
-    let client = match connect(&args, command).await {
-        Ok(client) => client,
-        // These say which command, and how it ended.
-        Err(error) if error.is_spawn() || error.is_closed() || error.is_timeout() => {
-            return Ok(complain(&error.to_string(), UNREACHABLE));
-        }
-        Err(error) => {
-            return Ok(complain(&format!("cannot speak to `{line}`: {error}"), UNREACHABLE));
-        }
+    let (client, name, dropped) = match connect(&args).await {
+        Ok(connected) => connected,
+        Err(Unreached::Usage(why)) => return Ok(complain(&why, USAGE)),
+        Err(Unreached::Failed(why)) => return Ok(complain(&why, UNREACHABLE)),
     };
     let code = match Call::of(&args) {
         Some(call) => call.make(&client, args.json).await?,
-        None => overview(&client, &line, args.json).await?,
+        None => overview(&client, &name, args.json).await?,
     };
+    for tool in dropped.iter().flat_map(DroppedTools::list) {
+        eprintln!("note: tool `{}` is left out: {}", tool.name, tool.reason);
+    }
     client.close().await;
     Ok(ExitCode::from(code))
 }
 
-async fn connect(args: &InspectArgs, command: Command) -> mcplane::Result<Client> {
+/// Connects to the server that the arguments name; with its name for people.
+async fn connect(args: &InspectArgs) -> Result<(Client, String, Option<DroppedTools>), Unreached> {
+    let builder = builder(args);
+    match (&args.url, args.command.split_first()) {
+        (Some(url), _) => {
+            let connected = reach::connect(builder, url, &args.reach).await;
+            let (client, dropped) = connected.map_err(|error| error.at(url))?;
+            Ok((client, url.clone(), dropped))
+        }
+        (None, Some((program, rest))) => {
+            let command = Command::new(program).args(rest);
+            let line = command.to_string();
+            // Some errors say which command, and how it ended.
+            let client = builder.spawn(command).await.map_err(|error| match &error {
+                own if own.is_spawn() || own.is_closed() || own.is_timeout() => {
+                    Unreached::Failed(error.to_string())
+                }
+                _ => Unreached::Failed(format!("cannot speak to `{line}`: {error}")),
+            })?;
+            Ok((client, line, None))
+        }
+        (None, None) => Err(Unreached::Usage(
+            "name a server: mcplane inspect URL, or mcplane inspect -- COMMAND".to_owned(),
+        )),
+    }
+}
+
+fn builder(args: &InspectArgs) -> ClientBuilder {
     Client::builder("mcplane-inspect", env!("CARGO_PKG_VERSION"))
         .revision(args.era)
         .timeout(args.timeout)
@@ -128,8 +155,6 @@ async fn connect(args: &InspectArgs, command: Command) -> mcplane::Result<Client
             eprintln!("note: the server asked for a model's answer; declined");
             Err(ErrorObject::new(Code::USER_REJECTED, "inspect has no model to ask"))
         })
-        .spawn(command)
-        .await
 }
 
 async fn overview(client: &Client, command: &str, json: bool) -> anyhow::Result<u8> {
@@ -293,19 +318,6 @@ fn silence(client: &Client) -> String {
     std::iter::once(format!("`{command}` is silent; {words}")).chain(quoted).collect()
 }
 
-fn no_command(url: Option<&str>) -> String {
-    match url {
-        Some(url) if url.contains("://") => format!(
-            "{url}: this build speaks to servers over stdio only; give a command after `--`"
-        ),
-        Some(word) => format!(
-            "{word} is no URL; to start a server put `--` before its command: mcplane inspect -- \
-             {word}"
-        ),
-        None => "name a server: mcplane inspect -- COMMAND".to_owned(),
-    }
-}
-
 fn document(value: &impl Serialize) -> serde_json::Result<String> {
     serde_json::to_string_pretty(value).map(|json| json + "\n")
 }
@@ -390,7 +402,8 @@ mod tests {
         assert_eq!(args.era, EraChoice::Only(Revision::V2025_06_18));
         assert_eq!(args.timeout, Duration::from_millis(500));
         assert!(parse(&["http://localhost:1/mcp"]).unwrap().url.is_some());
-        assert!(no_command(parse(&[]).unwrap().url.as_deref()).starts_with("name a server"));
+        let args = parse(&["--header", "A: b:c", "http://localhost:1/mcp"]).unwrap();
+        assert!(!format!("{args:?}").contains("b:c"), "secrets are not printed");
     }
 
     #[test]
@@ -401,6 +414,7 @@ mod tests {
             (&["--tool", "a", "--read", "b", "--", "s"], "cannot be used with"),
             (&["--era", "old", "--", "s"], "2024-11-05"),
             (&["--timeout", "0", "--", "s"], "longer than nothing"),
+            (&["--header", "Secret", "http://h/"], "Name: value"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(part), "{error}");

@@ -5,3 +5,6 @@
 
 pub mod client;
 pub mod server;
+
+pub use ::http::{HeaderMap, HeaderName, HeaderValue};
+pub use ::url::Url;
