@@ -203,12 +203,12 @@ fn wanted(refusal: &Refusal) -> Option<Challenge> {
     }
 }
 
-/// What is counted: the same method refused for the same reason.
+/// What is counted: refusals of tokens, of scopes, and of methods that want they do not say what.
 fn operation(refusal: &Refusal, challenge: &Challenge) -> String {
-    let method = refusal.method.as_deref().unwrap_or_default();
-    match (&challenge.scope, refusal.status) {
-        (Some(scopes), StatusCode::FORBIDDEN) => format!("403 {method} {}", scopes.joined()),
-        (_, status) => format!("{} {method}", status.as_u16()),
+    match (refusal.status, &challenge.scope, &refusal.method) {
+        (StatusCode::FORBIDDEN, Some(scopes), _) => format!("scopes {}", scopes.joined()),
+        (StatusCode::FORBIDDEN, None, Some(method)) => format!("method {method}"),
+        _ => "token".to_owned(),
     }
 }
 
