@@ -1,5 +1,7 @@
 //! What comes back for one POST: messages, a stream of them, or a refusal.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response, StatusCode, Uri};
@@ -7,10 +9,14 @@ use mcplane_proto::frame::sse::{Decoder, Event};
 use mcplane_proto::id::Id;
 use mcplane_proto::limits::{EVENT_BYTES_MAX, MESSAGE_BYTES_MAX};
 use mcplane_proto::message::{self, Kind, Message, Part};
+use tokio::time::timeout;
 
 use super::body::{Body, collect};
 use super::endpoint::failure_of;
 use crate::error::{Failure, Lost};
+
+/// How long a stream may stay open after its answer before its connection is closed.
+const REST_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Longest body of a refusal, in bytes.
 const REFUSAL_BYTES_MAX: usize = 1024 * 1024;
@@ -115,6 +121,13 @@ pub(super) struct Stream {
 impl Stream {
     fn new(body: Body) -> Self {
         Self { body, decoder: Decoder::new(EVENT_BYTES_MAX), chunk: Bytes::new() }
+    }
+
+    /// Reads what is left after the answer, which is most often the end alone: only then can the
+    /// connection be used again.
+    pub(super) async fn rest(mut self) {
+        let end = async { while let Some(Ok(_)) = self.body.next().await {} };
+        let _ = timeout(REST_TIME_MAX, end).await;
     }
 
     /// The next event; `None` when the server ends the stream. Cancel safe.

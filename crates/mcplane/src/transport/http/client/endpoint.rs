@@ -89,7 +89,9 @@ impl Endpoint {
                 }
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
                     if attempts < ATTEMPTS_MAX
-                        && self.has_new_credentials(outgoing, &response, sent.as_ref(), beat).await? =>
+                        && self
+                            .has_new_credentials(outgoing, &response, sent.as_ref(), beat)
+                            .await? =>
                 {
                     attempts += 1;
                 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, StatusCode};
+use mcplane_proto::error::Code;
 use mcplane_proto::frame::sse::Event;
 use mcplane_proto::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use mcplane_proto::id::Id;
@@ -21,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use super::answer::{Answer, Stream};
 use super::endpoint::Outgoing;
 use super::legacy_sse;
-use super::modern::is_modern_error;
+use super::modern::{code, is_modern_error};
 use super::shared::{Order, Shared, reason};
 use super::verdict::Verdict;
 use crate::error::{Failure, Lost};
@@ -268,13 +269,12 @@ impl Shared {
         let _ = self.ask_plain(Verb::DELETE, headers).await;
     }
 
+    /// The answer to a request, in a new session if the server has forgotten this one.
     async fn in_session(self: &Arc<Self>, message: &Message, id: &Id) -> Result<Message, Failure> {
-        for _ in 0..2 {
-            let session = self.legacy.session().unwrap_or_default();
-            match self.ask(message, id, &session).await? {
-                Asked::Answer(answer) => return Ok(answer),
-                Asked::Forgotten(_) => self.renew(&session).await?,
-            }
+        let session = self.legacy.session().unwrap_or_default();
+        match self.ask(message, id, &session).await? {
+            Asked::Answer(answer) => return Ok(answer),
+            Asked::Forgotten(_) => self.renew(&session).await?,
         }
         let session = self.legacy.session().unwrap_or_default();
         match self.ask(message, id, &session).await? {
@@ -288,7 +288,9 @@ impl Shared {
         let response = self.post(message, headers, Some(id)).await?;
         let forgotten = response.status() == StatusCode::NOT_FOUND && session.id.is_some();
         Ok(match Answer::of(response, &self.endpoint.uri).await? {
-            Answer::Refused(_, failure) if forgotten => Asked::Forgotten(failure),
+            Answer::Refused(error, failure) if forgotten && !names_no_session(error.as_ref()) => {
+                Asked::Forgotten(failure)
+            }
             answer => Asked::Answer(self.answered(answer, message, id, session).await?),
         })
     }
@@ -330,7 +332,10 @@ impl Shared {
         };
         loop {
             match self.pump(&mut stream, Some(id), |event| resume.saw(event)).await {
-                Ok(Some(answer)) => return Ok(answer),
+                Ok(Some(answer)) => {
+                    self.rest(stream);
+                    return Ok(answer);
+                }
                 Err(failure) if failure.kind == Lost::Malformed => return Err(failure),
                 Ok(None) | Err(_) => {}
             }
@@ -478,6 +483,12 @@ fn agreed(answer: &Message) -> Option<Option<HeaderValue>> {
     let revision = Revision::parse(&agreed.protocol_version);
     let has_header = revision.is_some_and(|revision| revision >= Revision::V2025_06_18);
     Some(has_header.then(|| HeaderValue::from_str(&agreed.protocol_version).ok()).flatten())
+}
+
+/// Whether the error that comes with a 404 is about what was asked for, not about the session.
+fn names_no_session(error: Option<&Message>) -> bool {
+    let asked = [Code::METHOD_NOT_FOUND, Code::INVALID_PARAMS, Code::RESOURCE_NOT_FOUND];
+    error.and_then(code).is_some_and(|code| asked.contains(&code))
 }
 
 /// The request under an id of its own.

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
+use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::frame::lines::Lines;
 use mcplane_proto::id::Id;
-use mcplane_proto::limits::{IN_FLIGHT_MAX, MESSAGE_BYTES_MAX};
+use mcplane_proto::limits::IN_FLIGHT_MAX;
 use mcplane_proto::message::{Kind, Message, Part};
 use mcplane_proto::method::Method;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -42,7 +43,8 @@ pub(super) fn open(shared: Shared) -> (Reader, Writer) {
     let writer = Writer {
         link: Arc::clone(&link),
         buffer: BytesMut::new(),
-        lines: Lines::new(MESSAGE_BYTES_MAX),
+        // The server judges how long a message may be.
+        lines: Lines::new(usize::MAX / 2),
         leaving: false,
     };
     (Reader(link), writer)
@@ -131,13 +133,8 @@ impl Link {
             return false;
         };
         shared.course().skipped = Some(verdict);
-        shared.refuse(
-            id,
-            &mcplane_proto::error::ErrorObject::new(
-                mcplane_proto::error::Code::METHOD_NOT_FOUND,
-                "known to be a legacy server",
-            ),
-        );
+        let known = ErrorObject::new(Code::METHOD_NOT_FOUND, "known to be a legacy server");
+        shared.refuse(id, &known);
         true
     }
 
@@ -195,9 +192,15 @@ impl AsyncWrite for Writer {
         }
         buffer.extend_from_slice(bytes);
         while let Some(line) = lines.next(buffer) {
-            // Our own lines are messages.
-            if let Some(message) = line.ok().and_then(|line| Message::scan(line).ok()) {
-                link.send(&mut tasks, message);
+            match line.map(Message::scan) {
+                Ok(Ok(message)) => link.send(&mut tasks, message),
+                // Arguments can be too deep; whoever gave them must not wait for an answer.
+                Ok(Err(failure)) => {
+                    if let Some(id) = &failure.id {
+                        link.shared.refuse(id, &failure.object());
+                    }
+                }
+                Err(_) => {}
             }
         }
         link.turn(&mut tasks);

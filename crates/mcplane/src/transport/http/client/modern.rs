@@ -91,6 +91,7 @@ impl Shared {
             Answer::Json(body) => Ok(self.own(body, id)?),
             Answer::Stream(mut stream) => {
                 let answer = self.pump(&mut stream, Some(id), |_| {}).await?;
+                self.rest(stream);
                 let why =
                     || format!("the stream ended before it answered `{}`", message.method_name());
                 Ok(answer.ok_or_else(|| Failure::new(Lost::Broken, why()))?)

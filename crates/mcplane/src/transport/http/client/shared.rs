@@ -142,6 +142,11 @@ impl Shared {
         Ok(None)
     }
 
+    /// Lets a stream come to its end after its answer.
+    pub(super) fn rest(&self, stream: Stream) {
+        self.order(Order::Start(Purpose::Stream, Box::pin(stream.rest())));
+    }
+
     /// Hands the reader the answer to `id`.
     pub(super) fn give(&self, message: &Message, id: &Id) {
         self.inbox.push(with_id(message, id));
