@@ -60,6 +60,9 @@ pub mod __private {
 mod guides {
     #[doc = include_str!("../../../docs/guide/client.md")]
     struct Client;
+    #[cfg(feature = "http")]
+    #[doc = include_str!("../../../docs/guide/network.md")]
+    struct Network;
     #[doc = include_str!("../../../docs/guide/server.md")]
     struct Server;
 }
