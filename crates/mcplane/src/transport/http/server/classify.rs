@@ -58,22 +58,24 @@ pub(super) const fn status(code: Code) -> StatusCode {
     }
 }
 
-/// Whether the version header is there and is none of the legacy revisions.
-pub(super) fn names_modern(headers: &HeaderMap) -> bool {
-    named(headers).is_some_and(|name| {
-        Revision::parse(&name).is_none_or(|revision| revision.era() == Era::Modern)
-    })
+/// What the version header says.
+pub(super) enum Named {
+    Nothing,
+    Legacy(Revision),
+    Modern,
+    Unknown(String),
 }
 
-/// The revision that a legacy client names; 2025-03-26 did not name it (2025-06-18 transports
-/// §Protocol version header).
-pub(super) fn legacy_revision(headers: &HeaderMap) -> Revision {
-    named(headers).and_then(|name| Revision::parse(&name)).unwrap_or(Revision::V2025_03_26)
-}
-
-fn named(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(PROTOCOL_VERSION)?;
-    Some(String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
+impl Named {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let Some(value) = headers.get(PROTOCOL_VERSION) else { return Self::Nothing };
+        let name = String::from_utf8_lossy(value.as_bytes());
+        match Revision::parse(name.trim()) {
+            Some(revision) if revision.era() == Era::Legacy => Self::Legacy(revision),
+            Some(_) => Self::Modern,
+            None => Self::Unknown(name.into_owned()),
+        }
+    }
 }
 
 /// Reads a body as a message and tells its era.
@@ -100,8 +102,8 @@ pub(super) fn classify(
             Err(error) => Err(Misfit::new(Some(&message), error)),
         };
     }
-    if names_modern(headers) {
-        return Err(Misfit::new(Some(&message), no_envelope(headers, &message)));
+    if let Some(error) = no_envelope(headers, &message) {
+        return Err(Misfit::new(Some(&message), error));
     }
     Ok(match message.method() {
         Some(Method::Initialize) if message.kind() == Kind::Request => Payload::Initialize(message),
@@ -128,23 +130,25 @@ fn batch(body: Bytes) -> Result<Payload, Misfit> {
     Ok(Payload::Batch(body))
 }
 
-/// A header that names a modern or unknown revision over a body without an envelope.
-fn no_envelope(headers: &HeaderMap, message: &Message) -> ErrorObject {
-    let named = named(headers).unwrap_or_default();
-    match message.method() {
-        Some(Method::Initialize) => ErrorObject::new(
+/// What is wrong with a body without an envelope: a header that names a modern or unknown revision.
+fn no_envelope(headers: &HeaderMap, message: &Message) -> Option<ErrorObject> {
+    Some(match (Named::of(headers), message.method()) {
+        (Named::Nothing | Named::Legacy(_), _) => return None,
+        (Named::Modern, Some(Method::Initialize)) => ErrorObject::new(
             Code::HEADER_MISMATCH,
-            format!("header {PROTOCOL_VERSION} is {named:?}, which has no `initialize`"),
+            format!("header {PROTOCOL_VERSION} names a revision that has no `initialize`"),
         ),
-        _ if Revision::parse(&named).is_none() => {
-            ErrorObject::new(Code::INVALID_REQUEST, format!("unknown protocol version {named:?}"))
-        }
-        _ => ErrorObject::invalid_params(format!(
+        (Named::Modern, _) => ErrorObject::invalid_params(format!(
             "`params._meta[\"{}\"]` and `[\"{}\"]` are missing",
             meta::PROTOCOL_VERSION,
             meta::CLIENT_CAPABILITIES
         )),
-    }
+        (Named::Unknown(name), _) => {
+            let name = name.chars().take(40).collect::<String>();
+            let why = format!("unknown protocol version {name:?}");
+            ErrorObject::new(Code::INVALID_REQUEST, why)
+        }
+    })
 }
 
 /// The standard headers against the body (2026-07-28, SEP-2243).

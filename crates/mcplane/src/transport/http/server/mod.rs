@@ -42,7 +42,7 @@ pub use session::SessionLimits;
 
 use crate::error::Result;
 use crate::server::Service;
-use classify::{Payload, classify};
+use classify::{Named, Payload, classify};
 use config::Config;
 use refusal::Refusal;
 use session::{Opened, Sessions};
@@ -243,9 +243,12 @@ impl Endpoint {
 
     /// 2026-07-28, and an endpoint without sessions, know POST only.
     fn refuse_modern(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        match classify::names_modern(headers) || self.0.config.stateless {
-            true => Err(Refusal::not_allowed("POST")),
-            false => Ok(()),
+        match Named::of(headers) {
+            Named::Nothing | Named::Legacy(_) if !self.0.config.stateless => Ok(()),
+            Named::Unknown(_) => {
+                Err(Refusal::new(StatusCode::BAD_REQUEST, "unknown protocol version"))
+            }
+            _ => Err(Refusal::not_allowed("POST")),
         }
     }
 

@@ -11,11 +11,12 @@ use http::{HeaderMap, Response, StatusCode};
 use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::message::{Kind, Message, Part};
 use mcplane_proto::method::Method;
+use mcplane_proto::version::Revision;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::timeout;
 
 use super::body::Source;
-use super::classify::{Misfit, Payload, legacy_revision, status};
+use super::classify::{Misfit, Named, Payload, status};
 use super::{Body, Endpoint, Permit, empty, json, log, session};
 use crate::server::{Change, Connection};
 
@@ -56,7 +57,11 @@ pub(super) async fn answer_stateless(
     permit: Permit,
 ) -> Response<Body> {
     let mut connection = Connection::new(endpoint.0.service.of(principal));
-    let revision = legacy_revision(headers);
+    // 2025-03-26 did not name itself (2025-06-18 transports §Protocol version header).
+    let revision = match Named::of(headers) {
+        Named::Legacy(revision) => revision,
+        _ => Revision::V2025_03_26,
+    };
     let now = Instant::now();
     match payload {
         Payload::Initialize(message) => connection.message(now, message),

@@ -119,6 +119,12 @@ impl Sessions {
     }
 }
 
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 /// One session.
 pub(super) struct Session {
     id: Box<str>,
