@@ -1,6 +1,8 @@
 //! `mcplane bench`: how fast a server is, beside the fastest thing that could stand in its place.
 
 mod args;
+mod floor;
+mod transports;
 mod watch;
 
 use std::fs::File;
@@ -12,13 +14,16 @@ use std::sync::Arc;
 use anyhow::Context;
 use mcplane_lab::report::{Run, Style};
 use mcplane_lab::{
-    Control, Environment, Error, Floor, Plan, Report, Stream, Target, run as measure,
+    Control, Environment, Error, Floor, Plan, Report, Stream, Target, run as measure, run_together,
 };
 use mcplane_process::Command;
 
 pub use args::BenchArgs;
+pub use floor::{FloorArgs, run as floor};
+use transports::Matrix;
 
-/// Measures what the arguments name, or the built-in fixture over memory and stdio. `fixture`
+/// Measures what the arguments name, or the built-in fixture: over memory and stdio, or over every
+/// transport. `fixture`
 /// serves it on the other end of the stream that it returns; it is called inside the lab's
 /// single-threaded runtime.
 ///
@@ -31,17 +36,29 @@ pub fn run(
     args: &BenchArgs,
     fixture: impl Fn() -> io::Result<Stream> + Send + Sync + 'static,
 ) -> anyhow::Result<ExitCode> {
-    let plans = match args.plans() {
-        Ok(plans) => plans,
+    let (plans, remote) = match args.plans().and_then(|plans| Ok((plans, args.remote()?))) {
+        Ok(asked) => asked,
         Err(wrong) => return Ok(complain(&format!("error: {wrong}"), 2)),
     };
     let environment = Environment::look();
     let control = Arc::new(Control::default());
     watch::stop_on_interrupt(&control)?;
-    let (runs, failed) = all(args, &plans, fixture, &control)?;
-    let clean = runs.iter().all(Run::is_clean);
-    if !runs.is_empty() {
-        print(args, &Report::new(environment, runs))?;
+    let me = std::env::current_exe().context("cannot find this program to start it again")?;
+    let memory = Target::memory("mcplane fixture", fixture);
+    let (report, failed) = if args.transports {
+        together(args, &plans, (&me, &memory), &control, environment)
+    } else {
+        let targets = match (remote, args.command.split_first()) {
+            (Some(remote), _) => vec![Target::Remote(Box::new(remote))],
+            (None, Some((program, rest))) => vec![Target::Stdio(Command::new(program).args(rest))],
+            (None, None) => vec![memory, Target::Stdio(Command::new(&me).arg("fixture"))],
+        };
+        let (runs, failed) = all(args, &plans, (&me, &targets), &control);
+        (Report::new(environment, runs), failed)
+    };
+    let clean = report.runs.iter().all(Run::is_clean);
+    if !report.runs.is_empty() {
+        print(args, &report)?;
     }
     Ok(match failed {
         Some(error) if error.is_usage() => complain(&format!("error: {error}"), 2),
@@ -56,30 +73,16 @@ pub fn run(
 fn all(
     args: &BenchArgs,
     plans: &[Plan],
-    fixture: impl Fn() -> io::Result<Stream> + Send + Sync + 'static,
+    (me, targets): (&Path, &[Target]),
     control: &Arc<Control>,
-) -> anyhow::Result<(Vec<Run>, Option<Error>)> {
-    let me = std::env::current_exe().context("cannot find this program to start it again")?;
-    let floor = |memory: bool| match (args.no_floor, memory) {
-        (true, _) => Floor::Off,
-        (false, true) => Floor::Memory,
-        (false, false) => {
-            let plain = args.plain_floor.then_some("--plain");
-            Floor::Process(Command::new(&me).arg("__floor").args(plain))
-        }
-    };
-    let targets = match args.command.split_first() {
-        Some((program, rest)) => {
-            vec![(Target::Stdio(Command::new(program).args(rest)), floor(false))]
-        }
-        None => vec![
-            (Target::memory("mcplane fixture", fixture), floor(true)),
-            (Target::Stdio(Command::new(&me).arg("fixture")), floor(false)),
-        ],
-    };
+) -> (Vec<Run>, Option<Error>) {
     let mut runs = Vec::new();
     let of = targets.len() * plans.len();
-    for (target, floor) in &targets {
+    for target in targets {
+        let floor = match target {
+            Target::Memory(_) if !args.no_floor => Floor::Memory,
+            _ => process_floor(args, me),
+        };
         for plan in plans {
             let title = match of {
                 1 => String::new(),
@@ -88,18 +91,60 @@ fn all(
                 }
             };
             let watcher = watch::Watcher::start(control, title);
-            let result = measure(plan, target, floor, control);
+            let result = measure(plan, target, &floor, control);
             watcher.finish();
             match result {
                 Ok(run) => runs.push(run),
-                Err(error) => return Ok((runs, Some(error))),
+                Err(error) => return (runs, Some(error)),
             }
             if control.is_stopped() {
-                return Ok((runs, None));
+                return (runs, None);
             }
         }
     }
-    Ok((runs, None))
+    (runs, None)
+}
+
+/// The fixture over every transport, for each plan in turns. What cannot be measured does not keep
+/// the others from it.
+fn together(
+    args: &BenchArgs,
+    plans: &[Plan],
+    (me, memory): (&Path, &Target),
+    control: &Arc<Control>,
+    environment: Environment,
+) -> (Report, Option<Error>) {
+    let (mut runs, mut missing, mut failed) = (Vec::new(), Vec::new(), None);
+    for plan in plans {
+        let matrix = Matrix::new(me, memory, &process_floor(args, me));
+        let title = format!("every transport × {}", plan.concurrency);
+        let watcher = watch::Watcher::start(control, title);
+        let outcomes = run_together(plan, &matrix.entries, control);
+        watcher.finish();
+        match outcomes {
+            Ok(outcomes) => Matrix::sort(plan, outcomes, &mut runs, &mut missing),
+            Err(error) => failed = Some(error),
+        }
+        if control.is_stopped() || failed.is_some() {
+            break;
+        }
+    }
+    if failed.is_none() {
+        failed = match missing.first() {
+            Some(first) => Some(Error::Unreachable { what: first.why.clone() }),
+            None if runs.is_empty() => Some(Error::Interrupted),
+            None => None,
+        };
+    }
+    (Report::together(environment, runs, missing), failed)
+}
+
+fn process_floor(args: &BenchArgs, me: &Path) -> Floor {
+    if args.no_floor {
+        return Floor::Off;
+    }
+    let plain = args.plain_floor.then_some("--plain");
+    Floor::Process(Command::new(me).arg("__floor").args(plain))
 }
 
 fn print(args: &BenchArgs, report: &Report) -> anyhow::Result<()> {

@@ -13,9 +13,7 @@ mod inspect;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::{Parser, Subcommand};
-use mcplane_lab::Writes;
 
 /// The MCP data plane: serve, inspect and measure Model Context Protocol servers.
 #[derive(Parser, Debug)]
@@ -35,18 +33,14 @@ enum Command {
     Fixture(fixture::FixtureArgs),
     /// The null responder that `bench` measures a server against
     #[command(name = "__floor", hide = true)]
-    Floor {
-        /// One write for each answer
-        #[arg(long)]
-        plain: bool,
-    },
+    Floor(bench::FloorArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Bench(args) => bench::run(&args, fixture::in_memory),
-        Command::Floor { plain } => floor(plain),
+        Command::Floor(args) => bench::floor(&args),
         Command::Inspect(args) => on_one_core(inspect::run(*args)),
         Command::Fixture(args) => on_one_core(async move { fixture::run(&args).await }),
     };
@@ -54,13 +48,6 @@ fn main() -> ExitCode {
         eprintln!("mcplane: {error:#}");
         ExitCode::FAILURE
     })
-}
-
-/// Serves the floor; it ends when its input ends.
-fn floor(plain: bool) -> anyhow::Result<ExitCode> {
-    let writes = if plain { Writes::PerAnswer } else { Writes::PerRead };
-    mcplane_lab::serve_stdio(writes).context("the floor cannot use standard input and output")?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs a future on a runtime of this thread: a connection has nothing to gain from a second one,

@@ -52,6 +52,8 @@ pub(crate) struct Ready {
     expect: Expect,
     varies: Option<String>,
     call_bytes: usize,
+    /// What the reader should know about the way to the server.
+    notes: Vec<&'static str>,
 }
 
 impl Job {
@@ -135,8 +137,7 @@ impl Job {
                 expect = expect.with(Check::Off);
             }
         }
-        let (before, after) = expect.halves();
-        let floor_site = self.floor.start(before, after, plan).await?;
+        let floor_site = self.floor.start(&site, expect.halves(), plan).await?;
         let floor_site = floor_site.map(|floor| floor.with_headers_of(&site));
         let mut floors = Vec::new();
         if let Some(floor) = &floor_site {
@@ -152,7 +153,15 @@ impl Job {
         let fleet: Vec<_> = std::iter::once(connection).chain(others).map(session).collect();
         let call_bytes = fleet.first().map_or(0, Session::call_bytes);
         let floor: Vec<_> = floors.into_iter().map(session).collect();
+        let mut notes = Vec::new();
+        if site.is_unobserved() {
+            notes.push(UNOBSERVED);
+        }
+        if site.is_tls() && floor_site.is_some() {
+            notes.push("The floor speaks without TLS.");
+        }
         Ok(Ready {
+            notes,
             site,
             floor_site,
             fleet: Fleet { sessions: fleet },
@@ -260,12 +269,7 @@ impl Job {
         if measured.target.total.errors.wrong_content > 0 {
             notes.push("If results may differ, --no-check counts errors only.".to_owned());
         }
-        if ready.site.is_unobserved() && !matches!(self.target, Target::Memory(_)) {
-            notes.push(UNOBSERVED.to_owned());
-        }
-        if ready.site.is_tls() && ready.floor_site.is_some() {
-            notes.push("The floor speaks without TLS.".to_owned());
-        }
+        notes.extend(ready.notes.iter().map(|note| (*note).to_owned()));
         let alone = self.plan.concurrency * self.plan.sessions == 1 && self.plan.pin.is_none();
         if alone && !matches!(self.target, Target::Memory(_)) {
             notes.push(ALONE.to_owned());

@@ -43,7 +43,7 @@ mod target;
 pub use control::{Control, Stage};
 pub use environment::Environment;
 pub use error::Error;
-pub use floor::{Floor, Writes, serve_listening, serve_stdio};
+pub use floor::{Floor, Writes, serve_listening, serve_stdio, socket_path};
 pub use observe::Resources;
 pub use plan::{CONCURRENCY_MAX, DURATION_MAX, Plan, PlanError, SESSIONS_MAX, Speak, Until};
 pub use record::{Errors, Latencies, Latency, samples_min};

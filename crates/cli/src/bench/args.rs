@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use mcplane_lab::{Plan, PlanError, Speak, Until};
+use clap::{Args, ValueEnum};
+use mcplane_lab::{Address, Plan, PlanError, Remote, Speak, Until};
 use serde_json::value::RawValue;
 
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
 ///
-/// Without a target the built-in fixture is measured over memory and stdio.
+/// Without a target the built-in fixture is measured over memory and stdio, or with --transports
+/// over every transport.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Durations take ms, s, m or h (500ms, 1.5s, 2m).
@@ -30,12 +31,12 @@ pub struct BenchArgs {
     /// Stop after so many calls
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
-    /// Stop after so long
-    #[arg(long, short, value_name = "TIME", value_parser = duration, default_value = "3s")]
-    pub duration: Duration,
-    /// Calls (100) or time (1s) to throw away first
-    #[arg(long, value_name = "N|TIME", value_parser = calls_or_time, default_value = "1s")]
-    pub warmup: Until,
+    /// Stop after so long [default: 3s; with --transports 1s for each of them]
+    #[arg(long, short, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Calls (100) or time (1s) to throw away first [default: 1s; with --transports 200ms]
+    #[arg(long, value_name = "N|TIME", value_parser = calls_or_time)]
+    pub warmup: Option<Until>,
     /// Longest time for one call
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub timeout: Duration,
@@ -59,17 +60,44 @@ pub struct BenchArgs {
     #[arg(long, value_name = "CPU")]
     pub pin: Option<usize>,
     /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18
-    #[arg(long, value_name = "ERA", default_value = "auto")]
+    #[arg(long, visible_alias = "revision", value_name = "ERA", default_value = "auto")]
+    #[arg(conflicts_with = "transports")]
     pub era: Speak,
+    /// Header of every HTTP request and of the WebSocket handshake (repeatable); its value is never
+    /// shown
+    #[arg(long = "header", value_name = "'NAME: VALUE'", requires = "url")]
+    pub headers: Vec<String>,
+    /// How an http URL is spoken to; by default Streamable HTTP, and HTTP+SSE where that fails
+    #[arg(long, value_enum, value_name = "http|sse", requires = "url")]
+    pub transport: Option<OverHttp>,
+    /// PEM file of the authorities to trust in place of the system's
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub ca: Option<PathBuf>,
+    /// Process on this machine that serves the URL: its CPU and memory are measured
+    #[arg(long, value_name = "PID", requires = "url")]
+    pub pid: Option<u32>,
+    /// Measure the built-in fixture over every transport, in turns
+    #[arg(long, conflicts_with_all = ["url", "command", "tool"])]
+    pub transports: bool,
     /// Write everything as JSON to a file, or to stdout in place of the table (-)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Address of a server; only commands can be measured so far
+    /// Address of a server: http(s)://, ws(s)://, tcp://HOST:PORT or unix:PATH
     #[arg(value_name = "URL")]
     pub url: Option<String>,
     /// Command that starts a server speaking over stdio
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
     pub command: Vec<OsString>,
+}
+
+/// What is spoken behind an http URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(clippy::exhaustive_enums, reason = "what clap fills in")]
+pub enum OverHttp {
+    /// Streamable HTTP
+    Http,
+    /// HTTP+SSE of 2024-11-05
+    Sse,
 }
 
 /// JSON text as it was typed.
@@ -83,31 +111,48 @@ impl BenchArgs {
     /// # Errors
     /// A sentence that names the flag at fault.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, String> {
-        if let Some(url) = &self.url {
-            return Err(format!(
-                "{url}: bench speaks to commands only so far; to start one: mcplane bench -- {url}"
-            ));
-        }
         let valid = |plan: Plan| plan.validate().map(|()| plan);
         let plans: Result<_, PlanError> =
             self.concurrency.iter().map(|concurrency| valid(self.plan(*concurrency))).collect();
         plans.map_err(|error| error.to_string())
     }
 
+    /// The server at the URL, if there is one.
+    ///
+    /// # Errors
+    /// A sentence that names the flag or the address at fault.
+    pub(super) fn remote(&self) -> Result<Option<Remote>, String> {
+        let Some(url) = &self.url else { return Ok(None) };
+        let address = Address::parse(url, self.transport == Some(OverHttp::Sse))?;
+        let mut remote = Remote::new(address).ca(self.ca.clone()).pid(self.pid);
+        if self.transport.is_some() {
+            remote = remote.without_fall_back();
+        }
+        self.headers.iter().try_fold(remote, |remote, line| remote.header(line)).map(Some)
+    }
+
     fn plan(&self, concurrency: usize) -> Plan {
+        let default = Plan::default();
+        // The fixture is known to answer the same every time; sixteen sides have a minute.
+        let (duration, warmup, settle) = match self.transports {
+            true => (Duration::from_secs(1), Duration::from_millis(200), Duration::ZERO),
+            false => (Duration::from_secs(3), Duration::from_secs(1), default.settle),
+        };
+        let duration = self.duration.unwrap_or(duration);
         Plan {
             tool: self.tool.clone(),
             args: self.args.clone().map(|json| json.0),
             concurrency,
-            until: self.requests.map_or(Until::Elapsed(self.duration), Until::Calls),
-            warmup: self.warmup,
+            until: self.requests.map_or(Until::Elapsed(duration), Until::Calls),
+            warmup: self.warmup.unwrap_or(Until::Elapsed(warmup)),
             timeout: self.timeout,
             start_timeout: self.start_timeout,
             sessions: self.sessions,
             check: !self.no_check,
             speak: self.era,
             pin: self.pin,
-            ..Plan::default()
+            settle,
+            ..default
         }
     }
 }
@@ -189,12 +234,48 @@ mod tests {
     }
 
     #[test]
+    fn a_url_is_a_server_that_runs_already() {
+        let args = parse("--header A:b --revision 2025-06-18 --pid 7 https://x/mcp").unwrap();
+        assert_eq!(args.remote().unwrap().unwrap().address().to_string(), "https://x/mcp");
+        assert_eq!(args.era, "2025-06-18".parse().unwrap());
+        assert!(parse("").unwrap().remote().unwrap().is_none());
+        for (line, part) in [
+            ("server", "mcplane bench -- server"),
+            ("--transport sse ws://x", "--transport"),
+            ("--header nothing http://x", "'Name: value'"),
+        ] {
+            let error = parse(line).unwrap().remote().unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_transport_fits_in_a_minute() {
+        let plans = parse("--transports").unwrap().plans().unwrap();
+        let seconds = |until| match until {
+            Until::Elapsed(time) => time.as_secs_f64(),
+            Until::Calls(_) => f64::INFINITY,
+        };
+        let each = |plan: &Plan| 16.0 * (seconds(plan.until) + seconds(plan.warmup));
+        assert!(plans.iter().map(each).sum::<f64>() < 45.0);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
-        for line in ["--args {} ", "--tool a --args {", "-n 1 -d 1s", "--era 2026", "u -- c"] {
+        for line in [
+            "--args {} ",
+            "--tool a --args {",
+            "-n 1 -d 1s",
+            "--era 2026",
+            "u -- c",
+            "--transports u",
+            "--transports --era modern",
+            "--header a:b -- c",
+            "--pid 1",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
         assert!(parse("-c 0").unwrap().plans().unwrap_err().starts_with("--concurrency"));
-        assert!(parse("http://x/mcp").unwrap().plans().unwrap_err().contains("http://x/mcp"));
         assert!(parse("--era 2025-06-18").is_ok());
     }
 }

@@ -2,13 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use super::{Responder, Writes, serve, web};
 use crate::target::Transport;
 
 /// Reads its template from stdin, listens, prints the URL as the one line on stdout, and answers
-/// until stdin ends. `listen` is `HOST:PORT` (port 0 picks one) or, for Unix sockets, a path;
+/// until stdin ends. `listen` is `HOST:PORT` (port 0 picks one) or, for Unix sockets, `unix:PATH`;
 /// `None` is 127.0.0.1 with a port of the system's choice.
 ///
 /// TCP and Unix sockets are served by the loop of the stdio floor, a thread for each connection;
@@ -33,6 +35,14 @@ pub fn serve_listening(
         _ => web::serve(listener, responder, transport),
     };
     until_stdin_ends(&url(transport, at), serving)
+}
+
+/// A path for a Unix socket of this process that nobody uses yet.
+#[must_use]
+pub fn socket_path(name: &str) -> PathBuf {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("mcplane-{name}-{}-{number}.sock", std::process::id()))
 }
 
 /// The URL that clients use.
@@ -72,7 +82,7 @@ fn serve_tcp(listener: &TcpListener, responder: &Responder, writes: Writes) -> i
 
 #[cfg(unix)]
 fn serve_unix(path: &str, responder: Responder, writes: Writes) -> io::Result<()> {
-    let path = std::path::PathBuf::from(path);
+    let path = PathBuf::from(path.strip_prefix("unix:").unwrap_or(path));
     let listener = std::os::unix::net::UnixListener::bind(&path)?;
     let url = format!("unix:{}", path.display());
     let served = until_stdin_ends(&url, move || {

@@ -20,9 +20,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::error::Error;
 use crate::plan::Plan;
-use crate::target::{MEMORY_BYTES, Served, Site, Stream, Target};
+use crate::target::{MEMORY_BYTES, Served, Site, Stream, Target, Transport};
 
-pub use listen::serve_listening;
+pub use listen::{serve_listening, socket_path};
 
 /// Bytes that one read may take, as in the generator.
 const READ_BYTES: usize = 64 * 1024;
@@ -36,21 +36,20 @@ const TEMPLATE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub enum Floor {
     /// Nothing.
     Off,
-    /// A process that runs [`serve_stdio`]: for stdio targets.
+    /// A process that runs [`serve_stdio`]; for targets that listen, one that is given
+    /// `--transport NAME --listen ADDRESS` and runs [`serve_listening`].
     Process(Command),
-    /// A process that runs [`serve_listening`]: for targets that listen.
-    Served(Served),
     /// A task on the generator's own thread: for in-memory targets.
     Memory,
 }
 
 impl Floor {
-    /// Makes a floor reachable that answers with these bytes around the id. `None` if there is to
-    /// be none.
+    /// Makes a floor reachable, over what the target is reached over, that answers with these bytes
+    /// around the id. `None` if there is to be none.
     pub(crate) async fn start(
         &self,
-        before: &Bytes,
-        after: &Bytes,
+        target: &Site,
+        (before, after): (&Bytes, &Bytes),
         plan: &Plan,
     ) -> Result<Option<Site>, Error> {
         let mut template = format!("{} {}\n", before.len(), after.len()).into_bytes();
@@ -58,8 +57,7 @@ impl Floor {
         template.extend_from_slice(after);
         let (target, input) = match self {
             Self::Off => return Ok(None),
-            Self::Process(command) => (Target::Stdio(command.clone()), template),
-            Self::Served(served) => (Target::Served(served.clone()), template),
+            Self::Process(command) => (process(command.clone(), target.listens()), template),
             Self::Memory => {
                 let responder = Responder::new(before.to_vec(), after.to_vec());
                 let connect = move || {
@@ -72,6 +70,16 @@ impl Floor {
         };
         Site::start(&target, input, plan.start_timeout).await.map(Some)
     }
+}
+
+fn process(command: Command, transport: Option<Transport>) -> Target {
+    let Some(transport) = transport else { return Target::Stdio(command) };
+    let listen = match transport {
+        Transport::Unix => format!("unix:{}", socket_path("floor").display()),
+        _ => "127.0.0.1:0".to_owned(),
+    };
+    let command = command.args(["--transport", transport.as_str(), "--listen"]).arg(listen);
+    Target::Served(Served { command, transport })
 }
 
 /// How a floor writes.

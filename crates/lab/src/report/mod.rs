@@ -5,7 +5,9 @@
 //!
 //! * [`Report`] and what it holds — this file.
 //! * `terminal` — the text for people.
+//! * `table`    — the same of several targets that were measured in turns.
 
+mod table;
 mod terminal;
 
 use serde::{Deserialize, Serialize};
@@ -29,13 +31,39 @@ pub struct Report {
     pub environment: Environment,
     /// One entry for each measurement.
     pub runs: Vec<Run>,
+    /// Whether the runs with the same load were measured together, slice by slice in turns, so that
+    /// they may be compared with each other.
+    #[serde(default)]
+    pub together: bool,
+    /// What was to be measured and could not be.
+    #[serde(default)]
+    pub missing: Vec<Missing>,
+}
+
+/// Something that could not be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
+pub struct Missing {
+    /// What: a transport and a revision.
+    pub target: String,
+    /// How many calls were to be in flight.
+    pub concurrency: usize,
+    /// Why not.
+    pub why: String,
 }
 
 impl Report {
     /// A report of these runs.
     #[must_use]
     pub fn new(environment: Environment, runs: Vec<Run>) -> Self {
-        Self { schema: SCHEMA.to_owned(), environment, runs }
+        let (together, missing) = (false, Vec::new());
+        Self { schema: SCHEMA.to_owned(), environment, runs, together, missing }
+    }
+
+    /// A report of runs that were measured together, and of what could not be.
+    #[must_use]
+    pub fn together(environment: Environment, runs: Vec<Run>, missing: Vec<Missing>) -> Self {
+        Self { together: true, missing, ..Self::new(environment, runs) }
     }
 }
 
@@ -108,9 +136,9 @@ pub struct PlanInfo {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TargetInfo {
-    /// The command line, or the name of a server in this process.
+    /// The command line, the address, or the name of a server in this process.
     pub target: String,
-    /// `stdio` or `memory`.
+    /// `stdio`, `memory`, `http`, `sse`, `ws`, `tcp` or `unix`.
     pub transport: String,
     /// The server's own name.
     pub server: Option<String>,
@@ -122,7 +150,8 @@ pub struct TargetInfo {
     pub era: String,
     /// How many tools it lists.
     pub tools: usize,
-    /// Bytes of one call, newline included.
+    /// Bytes of one call: a line with its newline, an HTTP request with its head, the payload of a
+    /// WebSocket frame.
     pub call_bytes: usize,
     /// Bytes of the result that was checked, without its envelope.
     pub result_bytes: usize,
@@ -132,10 +161,10 @@ pub struct TargetInfo {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StartInfo {
-    /// From before the process was started until the handshake was answered, in nanoseconds. A
-    /// probe for the era is part of it.
+    /// From before the process was started, or connected to where it runs already, until the
+    /// handshake was answered, in nanoseconds. A probe for the era is part of it.
     pub spawn_to_handshake_ns: u64,
-    /// From before the process was started until the first `tools/list` was answered.
+    /// From the same moment until the first `tools/list` was answered.
     pub spawn_to_ready_ns: u64,
     /// The very first call of the tool.
     pub first_call_ns: u64,

@@ -14,22 +14,25 @@ pub struct Style {
 }
 
 /// Columns of the widest line.
-const WIDTH: usize = 100;
+pub(super) const WIDTH: usize = 100;
 
 /// Columns of the first column, which names the figure.
 const LABEL: usize = 20;
 
 impl Report {
-    /// The report as text, one block for each run.
+    /// The report as text: one block for each run, or one table of runs that were measured together.
     #[must_use]
     pub fn to_text(&self, style: Style) -> String {
         let mut out = String::new();
-        for run in &self.runs {
-            // Writing into a string does not fail.
-            let _ = Page { out: &mut out, style }.run(run);
-        }
-        if self.runs.len() > 1 {
-            let _ = Page { out: &mut out, style }.summary(&self.runs);
+        let mut page = Page { out: &mut out, style };
+        // Writing into a string does not fail.
+        if self.together {
+            let _ = page.table(self);
+        } else {
+            let _ = self.runs.iter().try_for_each(|run| page.run(run));
+            if self.runs.len() > 1 {
+                let _ = page.summary(&self.runs);
+            }
         }
         let environment = &self.environment;
         let cpu = environment.cpu.as_deref().unwrap_or("CPU unknown");
@@ -45,9 +48,9 @@ impl Report {
     }
 }
 
-struct Page<'a> {
-    out: &'a mut String,
-    style: Style,
+pub(super) struct Page<'a> {
+    pub(super) out: &'a mut String,
+    pub(super) style: Style,
 }
 
 impl Page<'_> {
@@ -234,32 +237,38 @@ impl Page<'_> {
 
     /// One line for each run.
     fn summary(&mut self, runs: &[Run]) -> fmt::Result {
-        let titles =
-            ["calls/s", "÷ floor", "p50", "÷ floor", "p99", "CPU/call", "÷ floor", "failed"];
-        self.summary_line("in short", titles.map(str::to_owned), Style::dim)?;
+        self.titles("in short")?;
         for run in runs {
-            let (results, ratios) = (&run.results, run.ratios.as_ref());
-            let ratio = |of: fn(&Ratios) -> Option<Ratio>| {
-                ratios
-                    .and_then(of)
-                    .map_or_else(String::new, |ratio| format!("{:.2} ×", ratio.value()))
-            };
-            let cells = [
-                rate(results.throughput_per_s),
-                ratio(|ratios| ratios.throughput),
-                time(ns(results.latency.p50_ns)),
-                ratio(|ratios| ratios.p50),
-                time(ns(results.latency.p99_ns)),
-                time(results.resources.cpu_ns_per_call),
-                ratio(|ratios| ratios.cpu_per_call),
-                count(results.errors.total()),
-            ];
             let in_flight = run.plan.concurrency * run.plan.sessions;
-            let name = format!("{}, {in_flight} in flight", run.target.transport);
-            self.summary_line(&name, cells, |_, line| line.to_owned())?;
+            self.line(&format!("{}, {in_flight} in flight", run.target.transport), run)?;
         }
         self.out.push('\n');
         Ok(())
+    }
+
+    pub(super) fn titles(&mut self, name: &str) -> fmt::Result {
+        let titles =
+            ["calls/s", "÷ floor", "p50", "÷ floor", "p99", "CPU/call", "÷ floor", "failed"];
+        self.summary_line(name, titles.map(str::to_owned), Style::dim)
+    }
+
+    /// A run on one line.
+    pub(super) fn line(&mut self, name: &str, run: &Run) -> fmt::Result {
+        let (results, ratios) = (&run.results, run.ratios.as_ref());
+        let ratio = |of: fn(&Ratios) -> Option<Ratio>| {
+            ratios.and_then(of).map_or_else(String::new, |ratio| format!("{:.2} ×", ratio.value()))
+        };
+        let cells = [
+            rate(results.throughput_per_s),
+            ratio(|ratios| ratios.throughput),
+            time(ns(results.latency.p50_ns)),
+            ratio(|ratios| ratios.p50),
+            time(ns(results.latency.p99_ns)),
+            time(results.resources.cpu_ns_per_call),
+            ratio(|ratios| ratios.cpu_per_call),
+            count(results.errors.total()),
+        ];
+        self.summary_line(name, cells, |_, line| line.to_owned())
     }
 
     fn summary_line(
@@ -276,7 +285,7 @@ impl Page<'_> {
     }
 
     /// A named line; what is too long for it continues below.
-    fn field(&mut self, name: &str, value: &str) -> fmt::Result {
+    pub(super) fn field(&mut self, name: &str, value: &str) -> fmt::Result {
         let name = self.style.dim(&format!("{name:<12}"));
         let mut lead = format!("  {name}");
         for line in value.lines().flat_map(|line| wrap(line, WIDTH - 14)) {
@@ -309,15 +318,15 @@ impl Style {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn bold(self, text: &str) -> String {
+    pub(super) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    fn dim(self, text: &str) -> String {
+    pub(super) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    fn red(self, text: &str) -> String {
+    pub(super) fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
 }
@@ -327,12 +336,12 @@ fn na() -> String {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "three digits are printed")]
-fn ns(value: Option<u64>) -> Option<f64> {
+pub(super) fn ns(value: Option<u64>) -> Option<f64> {
     value.map(|ns| ns as f64)
 }
 
 /// Nanoseconds in the unit that leaves one to three digits before the point.
-fn time(ns: Option<f64>) -> String {
+pub(super) fn time(ns: Option<f64>) -> String {
     let Some(ns) = ns else { return na() };
     let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     // 999.5 of a unit would print as 1000 of it.
@@ -371,7 +380,7 @@ fn digits(ratio: f64) -> String {
 }
 
 /// A number with commas between thousands.
-fn count(number: u64) -> String {
+pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -383,7 +392,7 @@ fn count(number: u64) -> String {
     out
 }
 
-fn cut(text: &str, chars_max: usize) -> String {
+pub(super) fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max.saturating_sub(1)) {
         Some((end, _)) if text.chars().count() > chars_max => {
             format!("{}…", text.get(..end).unwrap_or_default())

@@ -121,3 +121,35 @@ fn colours_come_only_when_asked_for() {
     assert!(report.to_text(Style { colour: true }).contains("\x1b[1m"));
     assert!(!report.to_text(Style { colour: false }).contains("floor"));
 }
+
+#[test]
+fn runs_measured_together_share_a_table() {
+    let mut other = sample(400, false);
+    other.target.transport = "http".to_owned();
+    other.plan.concurrency = 32;
+    other.results.first_failure = Some("HTTP 503 Service Unavailable".to_owned());
+    other.notes = vec!["said once".to_owned()];
+    let again = Run { notes: other.notes.clone(), ..sample(100, true) };
+    let missing = Missing {
+        target: "ws 2026-07-28".to_owned(),
+        concurrency: 32,
+        why: format!("cannot measure `x`: it is not there\n  | {}", "x".repeat(200)),
+    };
+    let report = Report::together(Environment::look(), vec![again, other], vec![missing]);
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!((&json["together"], &json["missing"][0]["concurrency"]), (&true.into(), &32.into()));
+    let text = report.to_text(Style::default());
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let position = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
+    let order = [
+        position("1 in flight"),
+        position("stdio 2026-07-28"),
+        position("32 in flight"),
+        position("http 2026-07-28"),
+        position("ws 2026-07-28           n/a: it is not there | xxx"),
+        position("http 2026-07-28, 32 in flight: HTTP 503"),
+    ];
+    assert!(order.is_sorted(), "{text}");
+    assert_eq!(text.matches("said once").count(), 1, "{text}");
+    assert!(text.contains("0.50 ×"), "{text}");
+}

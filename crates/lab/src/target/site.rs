@@ -102,6 +102,14 @@ impl Site {
         }
     }
 
+    /// How it is reached, if it listens.
+    pub(crate) fn listens(&self) -> Option<Transport> {
+        match &self.way {
+            Way::Stdio(_) | Way::Memory(_) => None,
+            Way::Remote { dialer, .. } => Some(dialer.address.transport),
+        }
+    }
+
     /// Gives the headers of another site to this one, so that both move the same bytes.
     pub(crate) fn with_headers_of(mut self, other: &Self) -> Self {
         if let (Way::Remote { headers, .. }, Way::Remote { headers: theirs, .. }) =

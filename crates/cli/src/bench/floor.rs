@@ -1,0 +1,62 @@
+//! `mcplane __floor`: the null responder that `bench` measures a server against.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use mcplane_lab::{Transport, Writes, serve_listening, serve_stdio};
+
+/// Arguments of `mcplane __floor`.
+#[derive(Clone, Debug, Args)]
+#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
+pub struct FloorArgs {
+    /// One write for each answer; not over HTTP and WebSocket, whose libraries decide
+    #[arg(long)]
+    pub plain: bool,
+    /// How it is reached
+    #[arg(long, value_enum, default_value_t = Way::Stdio)]
+    pub transport: Way,
+    /// Where it listens: HOST:PORT, or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+}
+
+/// How a floor is reached.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[allow(clippy::exhaustive_enums, reason = "what clap fills in")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Way {
+    Stdio,
+    Http,
+    Sse,
+    Ws,
+    Tcp,
+    Unix,
+}
+
+impl Way {
+    const fn transport(self) -> Option<Transport> {
+        match self {
+            Self::Stdio => None,
+            Self::Http => Some(Transport::Http),
+            Self::Sse => Some(Transport::Sse),
+            Self::Ws => Some(Transport::WebSocket),
+            Self::Tcp => Some(Transport::Tcp),
+            Self::Unix => Some(Transport::Unix),
+        }
+    }
+}
+
+/// Serves the floor; it ends when its input ends.
+///
+/// # Errors
+/// When its input is no template, or its address cannot be listened at.
+pub fn run(args: &FloorArgs) -> anyhow::Result<ExitCode> {
+    let writes = if args.plain { Writes::PerAnswer } else { Writes::PerRead };
+    match args.transport.transport() {
+        None => serve_stdio(writes),
+        Some(transport) => serve_listening(transport, args.listen.as_deref(), writes),
+    }
+    .context("the floor cannot serve")?;
+    Ok(ExitCode::SUCCESS)
+}
