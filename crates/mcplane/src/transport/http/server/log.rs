@@ -98,7 +98,7 @@ impl Log {
 
     /// Whether everything is said and nobody can want it again.
     pub(super) fn is_done(&self) -> bool {
-        self.ended && self.readers.is_empty() && (!self.primed || self.next <= self.first)
+        self.ended && self.readers.is_empty() && (!self.primed || self.events.is_empty())
     }
 
     /// Sends the readers of now away; they come back for the rest.
