@@ -5,8 +5,9 @@ use std::pin::pin;
 
 use tokio::io::{ReadHalf, WriteHalf};
 
+use super::connections::{Connections, End};
 use super::patient::Patient;
-use super::{Admission, Connections, End, Incoming, Limits, Listener, Stream};
+use super::{Admission, Incoming, Limits, Listener, Stream};
 use crate::error::Result;
 use crate::server::Service;
 use crate::transport::Transport;

@@ -30,9 +30,13 @@ pub use limits::Limits;
 pub use lines::serve;
 pub use stream::{PeerAddress, Stream};
 
-pub(crate) use connections::{Connections, End};
-pub(crate) use gate::Gate;
-pub(crate) use patient::Patient;
+#[cfg(feature = "http")]
+pub(crate) use {
+    connections::{Connections, End},
+    patient::Patient,
+};
+
+use gate::Gate;
 
 use crate::error::{Error, Result};
 #[cfg(feature = "tls")]
@@ -118,7 +122,6 @@ impl Listener {
     }
 
     /// The limits that it was bound with.
-    #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }

@@ -9,7 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::{End, Limits};
+use super::Limits;
+use super::connections::End;
 
 /// Reads fail with `TimedOut` after too long a silence, writes when the peer takes nothing; reads
 /// end when the connection should end.

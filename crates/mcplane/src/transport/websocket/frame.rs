@@ -22,6 +22,7 @@ pub(super) enum Code {
     Unsupported = 1003,
     Invalid = 1007,
     TooBig = 1009,
+    #[cfg(feature = "msgpack")]
     Internal = 1011,
 }
 
@@ -296,8 +297,8 @@ impl Masks {
     pub(super) fn next(&mut self) -> [u8; 4] {
         if self.0.len() < 4 {
             let mut fresh = [0; 256];
-            // Without it a page could choose the bytes on the wire; our payloads come from the
-            // program itself, so that an unmasked frame is no danger to anybody.
+            // Should the system have none, the mask is zero: it protects old proxies from pages
+            // that choose the bytes on the wire, and this program is no page.
             let _ = getrandom::fill(&mut fresh);
             self.0 = Bytes::copy_from_slice(&fresh);
         }

@@ -56,10 +56,7 @@ pub(super) fn accept(key: &str) -> String {
 }
 
 /// The elements of a header that is a list, over all its lines.
-pub(super) fn list<'a>(
-    headers: &'a HeaderMap,
-    name: impl AsHeaderName,
-) -> impl Iterator<Item = &'a str> {
+pub(super) fn list(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|element| !element.is_empty())
 }
