@@ -36,11 +36,11 @@ async fn a_session_is_kept_used_and_ended() {
 
 #[tokio::test]
 async fn the_server_asks_on_its_stream_and_is_answered() {
-    let (taps, mut tapped) = tokio::sync::mpsc::unbounded_channel();
+    let (taps, mut tapped) = tokio::sync::mpsc::channel(64);
     let server = Server::start(move |seen| {
         let reply = if seen.verb == "GET" {
             let (tap, reply) = Reply::stream();
-            taps.send(tap).unwrap();
+            taps.try_send(tap).unwrap();
             reply
         } else {
             orderly(&seen).unwrap_or_else(|| Reply::status(202))
@@ -157,11 +157,11 @@ async fn a_forgotten_session_is_replaced_unseen() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_told_and_its_stream_closed() {
-    let (taps, mut tapped) = tokio::sync::mpsc::unbounded_channel();
+    let (taps, mut tapped) = tokio::sync::mpsc::channel(64);
     let server = Server::start(move |seen| {
         let reply = if seen.method() == "tools/call" {
             let (tap, reply) = Reply::stream();
-            taps.send(tap).unwrap();
+            taps.try_send(tap).unwrap();
             reply
         } else {
             orderly(&seen).unwrap()
@@ -208,8 +208,8 @@ async fn a_batch_is_taken_apart() {
         }
     })
     .await;
-    let (logs, mut logged) = tokio::sync::mpsc::unbounded_channel();
-    let builder = builder().on_log(move |log| logs.send(log).unwrap());
+    let (logs, mut logged) = tokio::sync::mpsc::channel(64);
+    let builder = builder().on_log(move |log| logs.try_send(log).unwrap());
     let client = connect(builder, server.http()).await.unwrap();
     assert_eq!(client.call_tool("x", &()).await.unwrap().content[0].as_text(), Some("second"));
     assert_eq!(logged.recv().await.unwrap().data.get(), "\"first\"");

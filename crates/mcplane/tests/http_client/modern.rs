@@ -30,9 +30,9 @@ async fn json_and_streams_answer_alike_and_nothing_of_a_session_is_sent() {
     })
     .await;
     let client = server.client().await.unwrap();
-    let (seen, mut figures) = tokio::sync::mpsc::unbounded_channel();
+    let (seen, mut figures) = tokio::sync::mpsc::channel(64);
     let call =
-        client.call("stream", &json!({})).on_progress(move |p| seen.send(p.progress).unwrap());
+        client.call("stream", &json!({})).on_progress(move |p| seen.try_send(p.progress).unwrap());
     assert_eq!(call.await.unwrap().content[0].as_text(), Some("streamed"));
     assert_eq!(figures.recv().await, Some(1.0));
     let pretty = client.call_tool("pretty", &()).await.unwrap();
@@ -51,13 +51,13 @@ async fn json_and_streams_answer_alike_and_nothing_of_a_session_is_sent() {
 
 #[tokio::test]
 async fn a_cancelled_call_closes_its_stream_and_says_nothing() {
-    let (taps, mut tapped) = tokio::sync::mpsc::unbounded_channel();
+    let (taps, mut tapped) = tokio::sync::mpsc::channel(64);
     let server = Server::start(move |seen| {
         let reply = if seen.method() == "server/discover" {
             discovered(&seen)
         } else {
             let (tap, reply) = Reply::stream();
-            taps.send(tap).unwrap();
+            taps.try_send(tap).unwrap();
             reply
         };
         async move { reply }
@@ -75,14 +75,14 @@ async fn a_cancelled_call_closes_its_stream_and_says_nothing() {
 
 #[tokio::test]
 async fn a_subscription_is_a_long_exchange() {
-    let (taps, mut tapped) = tokio::sync::mpsc::unbounded_channel();
+    let (taps, mut tapped) = tokio::sync::mpsc::channel(64);
     let server = Server::start(move |seen| {
         let reply = if seen.method() == "server/discover" {
             let capabilities = json!({"tools": {"listChanged": true}});
             Reply::result(&seen, json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities, "resultType": "complete"}))
         } else {
             let (tap, reply) = Reply::stream();
-            taps.send((tap, seen.body["id"].clone())).unwrap();
+            taps.try_send((tap, seen.body["id"].clone())).unwrap();
             reply
         };
         async move { reply }

@@ -75,8 +75,9 @@ async fn every_era_calls_asks_streams_and_ends() {
         if client.peer().revision >= Revision::V2025_06_18 {
             assert_eq!(text("ask").await, "Accept");
         }
-        let (seen, mut figures) = tokio::sync::mpsc::unbounded_channel();
-        let steps = client.call("steps", &()).on_progress(move |p| seen.send(p.progress).unwrap());
+        let (seen, mut figures) = tokio::sync::mpsc::channel(64);
+        let steps =
+            client.call("steps", &()).on_progress(move |p| seen.try_send(p.progress).unwrap());
         assert_eq!(steps.await.unwrap().content[0].as_text(), Some("done"));
         assert_eq!(figures.recv().await, Some(1.0));
         if era == Era::Legacy {

@@ -89,9 +89,13 @@ impl Endpoint {
                 }
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
                     if attempts < ATTEMPTS_MAX
-                        && self
-                            .has_new_credentials(outgoing, &response, sent.as_ref(), beat)
-                            .await? =>
+                        && Box::pin(self.has_new_credentials(
+                            outgoing,
+                            &response,
+                            sent.as_ref(),
+                            beat,
+                        ))
+                        .await? =>
                 {
                     attempts += 1;
                 }

@@ -108,6 +108,7 @@ impl Resume {
 }
 
 /// What came of a request for an event stream.
+#[allow(clippy::large_enum_variant, reason = "taken apart at once")]
 enum Opened {
     Stream(Stream),
     /// The server has none to offer.
@@ -117,6 +118,7 @@ enum Opened {
 }
 
 /// What came of a request.
+#[allow(clippy::large_enum_variant, reason = "taken apart at once")]
 enum Asked {
     Answer(Message),
     /// The server does not know the session.
@@ -144,10 +146,10 @@ impl Legacy {
         let uri = request.text(Part::Uri).map(std::borrow::Cow::into_owned);
         match (request.method(), uri) {
             (Some(Method::SetLevel), _) => state.level = Some(request.clone()),
-            (Some(Method::ResourcesSubscribe), Some(uri)) => {
-                if state.subscribed.len() < SUBSCRIPTIONS_MAX {
-                    state.subscribed.insert(uri, request.clone());
-                }
+            (Some(Method::ResourcesSubscribe), Some(uri))
+                if state.subscribed.len() < SUBSCRIPTIONS_MAX =>
+            {
+                state.subscribed.insert(uri, request.clone());
             }
             (Some(Method::ResourcesUnsubscribe), Some(uri)) => {
                 state.subscribed.remove(&uri);
@@ -274,7 +276,7 @@ impl Shared {
         let session = self.legacy.session().unwrap_or_default();
         match self.ask(message, id, &session).await? {
             Asked::Answer(answer) => return Ok(answer),
-            Asked::Forgotten(_) => self.renew(&session).await?,
+            Asked::Forgotten(_) => Box::pin(self.renew(&session)).await?,
         }
         let session = self.legacy.session().unwrap_or_default();
         match self.ask(message, id, &session).await? {
@@ -350,7 +352,7 @@ impl Shared {
                         "; {RESUMES_MAX} attempts to resume it brought nothing"
                     )));
                 }
-                match self.open(session, &resume).await {
+                match Box::pin(self.open(session, &resume)).await {
                     Opened::Stream(stream) => break stream,
                     Opened::No(failure) => return Err(broken(&format!("; {}", failure.message))),
                     Opened::Later => {}

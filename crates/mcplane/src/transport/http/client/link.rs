@@ -241,3 +241,27 @@ impl std::fmt::Debug for Writer {
         f.debug_struct("Writer").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::Transport as _;
+    use crate::transport::http::client::Http;
+
+    /// What a request in flight takes, in bytes, beside its message and its connection.
+    const EXCHANGE_BYTES_MAX: usize = 6 * 1024;
+
+    #[tokio::test]
+    async fn an_exchange_is_small() {
+        let (reader, _) = Http::new("http://localhost/").unwrap().open().unwrap();
+        let message = Message::scan(&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}"[..]).unwrap();
+        let shared = || Arc::clone(&reader.0.shared);
+        let (message, id) = (|| message.clone(), || Id::from(1));
+        let sizes = [
+            size_of_val(&shared().modern(message(), id())),
+            size_of_val(&shared().legacy(message(), id())),
+            size_of_val(&shared().sse_request(message(), id())),
+        ];
+        assert!(sizes.iter().all(|size| *size <= EXCHANGE_BYTES_MAX), "{sizes:?}");
+    }
+}

@@ -219,20 +219,28 @@ impl Pool {
         let mut lease = self.lease(&origin, true).await?;
         let again = lease.reused.then(|| (parts.clone(), body.clone()));
         let sent = lease.send(Request::from_parts(parts, body)).await;
-        let (error, lease) = match (sent, again) {
-            (Ok(incoming), _) => return Ok(self.respond(incoming, lease)),
+        match (sent, again) {
+            (Ok(incoming), _) => Ok(self.respond(incoming, lease)),
             (Err(_), Some((parts, body))) => {
                 drop(lease);
-                let mut lease = self.lease(&origin, false).await?;
-                match lease.send(Request::from_parts(parts, body)).await {
-                    Ok(incoming) => return Ok(self.respond(incoming, lease)),
-                    Err(error) => (error, lease),
-                }
+                let request = Request::from_parts(parts, body);
+                // Rare, and not to be carried by every request.
+                Box::pin(self.send_afresh(&origin, request)).await
             }
-            (Err(error), None) => (error, lease),
-        };
-        let place = &lease.origin;
-        Err(Failure::new(Lost::Broken, format!("{place} closed the connection: {}", cause(&error))))
+            (Err(error), None) => Err(broken(&origin, &error)),
+        }
+    }
+
+    async fn send_afresh(
+        &self,
+        origin: &Origin,
+        request: Request<Bytes>,
+    ) -> Result<Response<Body>, Failure> {
+        let mut lease = self.lease(origin, false).await?;
+        match lease.send(request).await {
+            Ok(incoming) => Ok(self.respond(incoming, lease)),
+            Err(error) => Err(broken(origin, &error)),
+        }
     }
 
     fn respond(&self, response: Response<hyper::body::Incoming>, lease: Lease) -> Response<Body> {
@@ -250,7 +258,7 @@ impl Pool {
                         return Ok(lease);
                     }
                 }
-                Take::Connect(slot) => return self.connect(origin, slot).await,
+                Take::Connect(slot) => return Box::pin(self.connect(origin, slot)).await,
                 Take::Full => freed.await,
             }
         }
@@ -445,6 +453,10 @@ impl fmt::Debug for Pool {
             .field("idle", &kept.idle.len())
             .finish_non_exhaustive()
     }
+}
+
+fn broken(origin: &Origin, error: &hyper::Error) -> Failure {
+    Failure::new(Lost::Broken, format!("{origin} closed the connection: {}", cause(error)))
 }
 
 fn unreachable(message: String) -> Failure {
