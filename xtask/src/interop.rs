@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::conformance;
 use crate::run::{cargo, output, run};
 
 const NPM_FOLDERS: [&str; 2] = ["ts1", "ts2"];
@@ -18,18 +19,14 @@ const NPM_FOLDERS: [&str; 2] = ["ts1", "ts2"];
 /// Installs the peers' packages by name into `.interop/` and returns what could not be, and why.
 /// With `required` that is an error instead.
 pub fn setup(root: &Path, required: bool) -> anyhow::Result<Vec<String>> {
-    let (sources, installed) = (root.join("tests/interop"), root.join(".interop"));
-    let peer = |name: &str| Peer {
-        sources: sources.join(name),
-        installed: installed.join(name),
-        stamp: installed.join(format!("{name}.stamp")),
-    };
+    let peer = |name: &str| Peer::new(root, &format!("tests/interop/{name}"), name);
     let mut outcomes = Vec::new();
     for name in NPM_FOLDERS {
         outcomes.push((name, peer(name).npm()));
     }
     outcomes.push(("python", peer("python").venv()));
-    outcomes.push(("rmcp", build_rmcp(root, &installed)));
+    outcomes.push(("conformance", conformance::setup(root)));
+    outcomes.push(("rmcp", build_rmcp(root, &root.join(".interop"))));
 
     let mut skipped = Vec::new();
     for (name, outcome) in outcomes {
@@ -43,15 +40,29 @@ pub fn setup(root: &Path, required: bool) -> anyhow::Result<Vec<String>> {
 }
 
 /// Where one peer comes from and goes to.
-struct Peer {
+pub struct Peer {
     sources: PathBuf,
-    installed: PathBuf,
-    stamp: PathBuf,
+    pub installed: PathBuf,
+    pub stamp: PathBuf,
 }
 
 impl Peer {
+    pub fn new(root: &Path, sources: &str, name: &str) -> Self {
+        let installed = root.join(".interop");
+        Self {
+            sources: root.join(sources),
+            stamp: installed.join(format!("{name}.stamp")),
+            installed: installed.join(name),
+        }
+    }
+
     /// Node finds packages beside or above a program's own file, hence the link to them.
     fn npm(&self) -> anyhow::Result<()> {
+        self.npm_install()?;
+        link(&self.installed.join("node_modules"), &self.sources.join("node_modules"))
+    }
+
+    pub fn npm_install(&self) -> anyhow::Result<()> {
         let node = version("node", "npm packages")?;
         let manifest = self.sources.join("package.json");
         self.unless_stamped(&node, &manifest, || {
@@ -59,8 +70,7 @@ impl Peer {
             fs::copy(&manifest, self.installed.join("package.json"))?;
             let args = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--silent"];
             run(quiet("npm").args(args).current_dir(&self.installed))
-        })?;
-        link(&self.installed.join("node_modules"), &self.sources.join("node_modules"))
+        })
     }
 
     fn venv(&self) -> anyhow::Result<()> {

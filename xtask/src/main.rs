@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "a binary has no outside")]
 
 mod check;
+mod conformance;
 mod fuzz;
 mod icount;
 mod interop;
@@ -24,6 +25,7 @@ cargo xtask CHORE
   check            tidy, format, clippy and docs; stops at the first failure
   tidy             only the project's own rules: edges, lengths, words, licences
   interop          only the tests against other implementations (Node, Python)
+  conformance      only the official conformance suite (Node)
   fuzz [SECONDS]   each fuzz target for SECONDS (default 60); needs cargo-fuzz
   icount [--update]
                    instructions per operation in bench/icount against the committed baseline;
@@ -54,6 +56,7 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         ["check"] => check::check(root),
         ["tidy"] => tidy::tidy(root),
         ["interop"] => test::interop(root),
+        ["conformance"] => test::conformance(root),
         ["fuzz"] => fuzz::fuzz(root, fuzz::SECONDS_DEFAULT),
         ["fuzz", seconds] => {
             fuzz::fuzz(root, seconds.parse().context("fuzz takes a number of seconds")?)

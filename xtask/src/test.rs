@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 
 use crate::check;
+use crate::conformance;
 use crate::interop;
 use crate::run::{cargo, in_ci, line, step};
 
@@ -37,8 +38,18 @@ pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
 
 /// Runs only the tests against other implementations.
 pub fn interop(root: &Path) -> anyhow::Result<()> {
-    let tally = Tally { skipped: set_up(root)?, ..Tally::default() };
-    let args = ["test", "--package", "mcplane-tests", "--test", "interop", "--no-fail-fast"];
+    one(root, "interop", set_up(root)?)
+}
+
+/// Runs only the official conformance suite.
+pub fn conformance(root: &Path) -> anyhow::Result<()> {
+    step("conformance set-up", || conformance::setup(root))?;
+    one(root, "conformance", Vec::new())
+}
+
+fn one(root: &Path, target: &str, skipped: Vec<String>) -> anyhow::Result<()> {
+    let tally = Tally { skipped, ..Tally::default() };
+    let args = ["test", "--package", "mcplane-tests", "--test", target, "--no-fail-fast"];
     count(&mut cargo(root, &args), tally)
 }
 

@@ -1,0 +1,68 @@
+//! The official conformance suite, both of its lines, against mcplane in both roles.
+//!
+//! - `server`: the suite as a client of `mcplane fixture`
+//! - `client`: the suite as the server of `driver`, one scenario after the other
+//! - `driver`: the client under test, on the library's client; the suite starts this program again
+//! - `verdict`: what the suite's checks say
+//! - `suite`: where the suite is, what is in it, how it is run
+//!
+//! What a revision requires is the suite's own set where there is one (`--requirements`), and
+//! everything that it has for a revision otherwise. Extensions are run and reported, not required.
+//! Warnings count as failures. Nothing is expected to fail: `expected-failures-*.yml`.
+//!
+//! `cargo xtask conformance` installs the suite first. `MCPLANE_INTEROP=off` leaves all of this out,
+//! and `MCPLANE_BIN` names another binary to test than the one that is built here.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
+mod client;
+mod driver;
+mod server;
+mod suite;
+mod verdict;
+
+use mcplane_tests::child;
+
+use crate::suite::{Line, Set};
+
+/// The suite starts this program with the name of this test, the revision and its address.
+/// Otherwise there is nobody to speak to.
+#[test]
+fn client_under_test() {
+    match std::env::var("MCP_CONFORMANCE_SCENARIO") {
+        Ok(scenario) => driver::main(&scenario),
+        Err(_) => {
+            let refused = driver::play("of no suite", "2025-11-25", "http://localhost:1");
+            assert!(refused.unwrap_err().to_string().contains("not known here"));
+        }
+    }
+}
+
+macro_rules! conformance {
+    ($($role:ident $name:ident: $line:ident $set:ident $revision:literal;)+) => {
+        $(#[test]
+        fn $name() {
+            $role::conforms(stringify!($name), Line::$line, Set::$set($revision));
+        })+
+    };
+}
+
+conformance! {
+    server server_0_1: V0_1 All "2025-11-25";
+    server server_0_2_2025_03_26: V0_2 All "2025-03-26";
+    server server_0_2_2025_06_18: V0_2 All "2025-06-18";
+    server server_0_2_2025_11_25: V0_2 Required "2025-11-25";
+    server server_0_2_2026_07_28: V0_2 Required "2026-07-28";
+    client client_0_1_2025_03_26: V0_1 All "2025-03-26";
+    client client_0_1_2025_06_18: V0_1 All "2025-06-18";
+    client client_0_1_2025_11_25: V0_1 All "2025-11-25";
+    client client_0_2_2025_03_26: V0_2 All "2025-03-26";
+    client client_0_2_2025_06_18: V0_2 All "2025-06-18";
+    client client_0_2_2025_11_25: V0_2 Required "2025-11-25";
+    client client_0_2_2026_07_28: V0_2 Required "2026-07-28";
+}
