@@ -1,6 +1,14 @@
-//! `mcplane bench`: what is refused, what breaks off, and what the report holds then.
+//! `mcplane bench`: what is refused, what breaks off, and what the report holds then; commands and
+//! servers that listen.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
 
 use mcplane_tests::child::{binary, mcplane, start_mcplane};
 use serde_json::Value;
@@ -164,6 +172,147 @@ fn a_bench_that_is_killed_leaves_no_process_behind() {
     let running = start_mcplane(&["bench", "-d", "10m", "--", "sh", "-c", &script], "");
     wait_for(&sign);
     running.wait(Duration::ZERO).left_nothing();
+}
+
+#[test]
+fn a_server_that_listens_is_measured_beside_a_floor() {
+    for (transport, revision) in [
+        ("http", "2026-07-28"),
+        ("http", "2025-11-25"),
+        ("sse", "2024-11-05"),
+        ("tcp", "2026-07-28"),
+    ] {
+        let server = Listening::start(&["--transport", transport]);
+        // Named or found, it is the same process.
+        let pid = server.child.id().to_string();
+        let named = ["--pid", &pid];
+        let named: &[&str] = if revision == "2026-07-28" { &named } else { &[] };
+        let options = ["bench", "-n", "120", "-c", "4", "--warmup", "10", "--json", "-"];
+        let way = ["--revision", revision, &server.url];
+        let over: &[&str] = if transport == "sse" { &["--transport", "sse"] } else { &[] };
+        let ended = mcplane(&[&options[..], &way, over, named].concat(), LIMIT).ok().left_nothing();
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let run = &report["runs"][0];
+        let target = &run["target"];
+        assert_eq!(
+            (&target["transport"], &target["revision"]),
+            (&transport.into(), &revision.into())
+        );
+        for side in ["results", "floor"] {
+            assert_eq!((&run[side]["calls_ok"], errors(&run[side])), (&120.into(), 0), "{run:#}");
+        }
+        if cfg!(target_os = "linux") {
+            let cpu = &run["results"]["resources"]["cpu_ns_per_call"];
+            assert!(cpu.as_f64().unwrap() > 0.0, "{run:#}");
+        }
+    }
+}
+
+#[test]
+fn a_header_is_sent_and_never_shown() {
+    let server = Listening::start(&["--transport", "http"]);
+    let (path, url) = (file("bench.json"), &server.url);
+    let options = ["bench", "-n", "20", "-c", "2", "--warmup", "5", "--no-floor"];
+    let json = ["--header", "X-Key: hunter2", "--json", path.to_str().unwrap(), url];
+    let ended = mcplane(&[&options[..], &json].concat(), LIMIT).ok().left_nothing();
+    for part in ["over http", "20 calls"] {
+        assert!(ended.stdout.contains(part), "no {part:?} in {ended}");
+    }
+    let shown = [ended.stdout, ended.stderr, fs::read_to_string(&path).unwrap()].concat();
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn a_server_that_does_not_listen_is_one_clear_line() {
+    // A port that was free a moment ago.
+    let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for scheme in ["http", "https", "ws", "tcp"] {
+        let url = format!("{scheme}://{at}");
+        let ended = mcplane(&["bench", "-n", "1", &url], LIMIT).code(3).left_nothing();
+        assert!(ended.stdout.is_empty() && ended.stderr.lines().count() == 1, "{ended}");
+        for part in [url.as_str(), "cannot connect", "refused"] {
+            assert!(ended.stderr.contains(part), "no {part:?} in {ended}");
+        }
+    }
+    let ended = mcplane(&["bench", "ftp://somewhere"], LIMIT).code(2);
+    assert!(ended.stderr.contains("ftp is not spoken; http, https"), "{ended}");
+}
+
+#[test]
+fn a_server_behind_tls_is_trusted_by_its_authority_only() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/mcplane/tests/data");
+    let pem = |name: &str| data.join(name).to_str().unwrap().to_owned();
+    let (ca, cert, key) =
+        (pem("test-only-ca.pem"), pem("test-only-first.pem"), pem("test-only-first.key.pem"));
+    let options = ["--transport", "http", "--tls-cert", &cert, "--tls-key", &key];
+    let server = Listening::start(&options);
+    assert!(server.url.starts_with("https://"), "{}", server.url);
+    let words = ["bench", "-n", "40", "-c", "2", "--warmup", "5", &server.url];
+    let ended = mcplane(&[&words[..], &["--ca", &ca]].concat(), LIMIT).ok().left_nothing();
+    assert!(ended.stdout.contains("The floor speaks without TLS"), "{ended}");
+    let ended = mcplane(&words, LIMIT).code(3).left_nothing();
+    assert!(ended.stderr.contains("certificate"), "{ended}");
+}
+
+#[test]
+fn every_transport_is_measured_in_one_run() {
+    let path = file("bench.json");
+    let options = ["bench", "--transports", "-n", "60", "-c", "2", "--warmup", "10", "--json"];
+    let ended = mcplane(&[&options[..], &[path.to_str().unwrap()]].concat(), LIMIT);
+    let ended = ended.left_nothing();
+    let report: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!((&report["schema"], &report["together"]), (&"mcplane.bench/1".into(), &true.into()));
+    let name = |run: &Value| {
+        let word = |key: &str| run["target"][key].as_str().unwrap().to_owned();
+        format!("{} {}", word("transport"), word("revision"))
+    };
+    let runs = report["runs"].as_array().unwrap();
+    let names: Vec<_> = runs.iter().map(name).collect();
+    let modern = ["memory", "stdio", "unix", "tcp", "ws", "http"];
+    let mut all = modern.map(|transport| format!("{transport} 2026-07-28")).to_vec();
+    all.extend(["http 2025-11-25".to_owned(), "sse 2024-11-05".to_owned()]);
+    // What the fixture cannot do is said, and only that is missing.
+    let missing = report["missing"].as_array().unwrap();
+    all.retain(|name| missing.iter().all(|missing| missing["target"] != name.as_str()));
+    assert_eq!((names.len() + missing.len(), &names), (8, &all), "{ended}");
+    for missing in missing {
+        let (target, why) = (&missing["target"], missing["why"].as_str().unwrap());
+        assert!(*target == "unix 2026-07-28" || *target == "ws 2026-07-28", "{ended}");
+        assert!(why.contains("it did not say where it listens"), "{ended}");
+    }
+    for (run, name) in runs.iter().zip(&names) {
+        assert!(ended.stdout.contains(name), "no {name:?} in {ended}");
+        for side in ["results", "floor"] {
+            assert_eq!((&run[side]["calls_ok"], errors(&run[side])), (&60.into(), 0), "{run:#}");
+        }
+    }
+    ended.code(if missing.is_empty() { 0 } else { 3 });
+}
+
+/// The fixture behind an address; it is killed at the end.
+struct Listening {
+    child: Child,
+    url: String,
+}
+
+impl Listening {
+    fn start(options: &[&str]) -> Self {
+        let mut command = Command::new(binary());
+        command.arg("fixture").args(options).args(["--listen", "127.0.0.1:0"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { child, url: url.trim().to_owned() }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// The sum of the errors of every kind.

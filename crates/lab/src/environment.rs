@@ -15,7 +15,7 @@ pub struct Environment {
     pub mcplane: String,
     /// Whether this program was built with optimisation.
     pub optimised: bool,
-    /// The command line of this program.
+    /// The command line of this program, without the values of headers.
     pub command: Vec<String>,
     /// The operating system.
     pub os: String,
@@ -56,7 +56,9 @@ impl Environment {
             time: utc(now),
             mcplane: env!("CARGO_PKG_VERSION").to_owned(),
             optimised: !cfg!(debug_assertions),
-            command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            command: without_secrets(
+                std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()),
+            ),
             os: std::env::consts::OS.to_owned(),
             arch: std::env::consts::ARCH.to_owned(),
             kernel: line("/proc/sys/kernel/osrelease"),
@@ -117,6 +119,24 @@ fn utc(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// A command line in which headers have lost their values.
+fn without_secrets(args: impl Iterator<Item = String>) -> Vec<String> {
+    let hide = |line: &str| match line.split_once(':') {
+        Some((name, _)) => format!("{name}: …"),
+        None => "…".to_owned(),
+    };
+    let mut is_header = false;
+    args.map(|arg| {
+        let was_header = std::mem::replace(&mut is_header, arg == "--header");
+        match arg.strip_prefix("--header=") {
+            Some(line) => format!("--header={}", hide(line)),
+            None if was_header => hide(&arg),
+            None => arg,
+        }
+    })
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,5 +165,13 @@ mod tests {
     fn this_machine_has_cores() {
         let environment = Environment::look();
         assert!(environment.cores > 0 && environment.time.ends_with('Z'));
+    }
+
+    #[test]
+    fn headers_lose_their_values() {
+        let line =
+            ["bench", "--header", "X-Key: hunter2", "--header=A:hunter2", "--header", "hunter2"];
+        let shown = without_secrets(line.map(str::to_owned).into_iter());
+        assert_eq!(shown, ["bench", "--header", "X-Key: …", "--header=A: …", "--header", "…"]);
     }
 }

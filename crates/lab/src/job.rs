@@ -23,8 +23,8 @@ const ALONE: &str = "With one call in flight, figures move several-fold with the
     whether both processes share a core: compare runs, and ratios, with --pin CPU only.";
 
 /// Why a server that we did not start has no resources.
-const UNOBSERVED: &str = "CPU and memory of the server are n/a: it is no process of this run. On \
-    this machine --pid PID observes it.";
+const UNOBSERVED: &str = "CPU and memory of the server are n/a: its process is not to be seen from \
+    here. If it runs on this machine, --pid PID observes it.";
 
 /// One target, and what is to be done with it.
 pub(crate) struct Job {

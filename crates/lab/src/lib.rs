@@ -15,6 +15,7 @@
 //! * `load`        phases, sessions, calls in flight, what a right answer is
 //! * `record`      latencies, errors by kind, calls in flight
 //! * `observe`     CPU, memory, descriptors and threads of the processes
+//! * `listener`    the process that listens at an address
 //! * `floor`       the null responder that everything is compared with
 //! * `measure`     slices of target and floor in turn
 //! * `job`         one target: opened, tried, warmed up, closed, reported
@@ -30,6 +31,7 @@ mod environment;
 mod error;
 mod floor;
 mod job;
+mod listener;
 mod load;
 mod measure;
 mod observe;

@@ -73,7 +73,8 @@ pub struct BenchArgs {
     /// PEM file of the authorities to trust in place of the system's
     #[arg(long, value_name = "FILE", requires = "url")]
     pub ca: Option<PathBuf>,
-    /// Process on this machine that serves the URL: its CPU and memory are measured
+    /// Process whose CPU and memory are measured; by default the one that listens at the URL, if
+    /// that is on this machine and can be seen
     #[arg(long, value_name = "PID", requires = "url")]
     pub pid: Option<u32>,
     /// Measure the built-in fixture over every transport, in turns

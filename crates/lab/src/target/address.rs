@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use url::{Host, Url};
 
+use crate::listener::{self, Socket};
+
 /// How messages travel to a server that listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -126,6 +128,16 @@ impl Address {
                 host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
             }
         }
+    }
+
+    /// The process that listens there, if that can be seen from here.
+    pub(crate) fn process(&self) -> Option<u32> {
+        let socket = match &self.place {
+            Place::Unix(path) => Socket::Path(path),
+            Place::Net { port, .. } if self.is_loopback() => Socket::Port(*port),
+            Place::Net { .. } => return None,
+        };
+        listener::process(socket)
     }
 
     /// Whether the way is encrypted.

@@ -80,7 +80,8 @@ impl Remote {
         self
     }
 
-    /// Observes the process tree under this process, which serves the address.
+    /// Observes the process tree under this process, which serves the address. Otherwise it is the
+    /// one that listens there, if that is on this machine and can be seen.
     #[must_use]
     pub const fn pid(mut self, pid: Option<u32>) -> Self {
         self.pid = pid;

@@ -76,8 +76,9 @@ impl Site {
             Target::Remote(remote) => Self::remote(remote, &name)?,
             Target::Served(served) => {
                 let (address, process) = serve(served, &input, limit).await?;
+                let pid = Some(process.child.pid());
                 serving = Some(process);
-                Self::remote(&Remote::new(address).without_fall_back(), &name)?
+                Self::remote(&Remote::new(address).without_fall_back().pid(pid), &name)?
             }
         };
         Ok(Self { way, serving, preamble, name, started })
@@ -88,7 +89,7 @@ impl Site {
         Ok(Way::Remote {
             dialer: dialer.map_err(|what| Error::unreachable(name, &what))?,
             headers: remote.headers.clone(),
-            pid: remote.pid,
+            pid: remote.pid.or_else(|| remote.address.process()),
             falls_back: remote.falls_back,
         })
     }
@@ -135,7 +136,7 @@ impl Site {
 
     /// Whether the server is another's process, of which we may know nothing.
     pub(crate) const fn is_unobserved(&self) -> bool {
-        matches!(self.way, Way::Remote { pid: None, .. }) && self.serving.is_none()
+        matches!(self.way, Way::Remote { pid: None, .. })
     }
 
     /// Opens one connection, within `limit`.
@@ -161,8 +162,7 @@ impl Site {
             Way::Remote { dialer, headers, pid, .. } => {
                 let wire = timeout(limit, dial(dialer, headers)).await;
                 let wire = wire.unwrap_or_else(|_| Err(format!("no connection within {limit:?}")));
-                let ours = self.serving.as_ref().map(|serving| serving.child.pid());
-                (wire.map_err(|what| fail(&what))?, None, ours.or(*pid))
+                (wire.map_err(|what| fail(&what))?, None, *pid)
             }
         };
         Ok(Connection { wire, child, pid, started, target: self.name.clone() })
