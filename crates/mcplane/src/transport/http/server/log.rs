@@ -17,7 +17,7 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 /// When a client should come back for the rest of a stream.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// One stream. Its events are numbered from 1; 0 is the priming event.
+/// One stream. Its events are numbered from 1.
 #[derive(Default)]
 pub(super) struct Log {
     /// The number of the first event that is kept.
@@ -78,7 +78,7 @@ impl Log {
     /// `false` if the events after `last` are not kept any more.
     pub(super) fn attach(&mut self, reader: u64, last: Option<u64>) -> bool {
         if let Some(last) = last {
-            if last + 1 < self.first || last > self.last() {
+            if last > self.last() || last + 1 < self.first {
                 return false;
             }
             self.next = last + 1;
@@ -107,13 +107,11 @@ impl Log {
         self.wake();
     }
 
-    /// What a stream begins with: an event id if the client can come back. Then it may be sent away.
-    pub(super) fn begin(&mut self, route: u64, can_come_back: bool) -> Option<Bytes> {
-        self.primed |= can_come_back;
-        if !self.primed {
-            self.sent_away = 0;
-        }
-        can_come_back.then(|| prime(route))
+    /// What a stream begins with: the id of the last event that was sent, if the client takes an
+    /// event for that alone.
+    pub(super) fn begin(&mut self, route: u64, has_priming: bool) -> Option<Bytes> {
+        self.primed |= has_priming;
+        has_priming.then(|| prime(route, self.next - 1))
     }
 
     /// What a reader has to send: events, the end (`None`), or nothing yet. The newest reader gets
@@ -191,9 +189,9 @@ pub(super) fn event(out: &mut Vec<u8>, number: Option<(u64, u64)>, message: &[u8
 }
 
 /// The event that lets a client come back before anything was said (2025-11-25, SEP-1699).
-fn prime(route: u64) -> Bytes {
+fn prime(route: u64, number: u64) -> Bytes {
     let mut out = Vec::new();
-    let id = format!("{route}-0");
+    let id = format!("{route}-{number}");
     sse::Block { id: Some(&id), retry: Some(RETRY), data: Some(b""), event: None }.write(&mut out);
     out.into()
 }

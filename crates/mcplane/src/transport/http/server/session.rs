@@ -193,19 +193,19 @@ impl Session {
         }
         let is_answered = cuts.iter().any(|cut| cut.route == Some(route));
         let opens = !state.is_single && (is_answered || state.connection.awaits(route));
+        let number = state.attach();
         if opens {
+            // With its reader, or what is said already would be forgotten.
             state.forget_finished();
-            state.logs.insert(route, Log::new());
+            let mut log = Log::new();
+            log.attach(number, None);
+            state.logs.insert(route, log);
         }
         state.sort(out, &cuts);
+        drop(state);
         if !opens {
             return Opened::Nothing;
         }
-        let number = state.attach();
-        if let Some(log) = state.logs.get_mut(&route) {
-            log.attach(number, None);
-        }
-        drop(state);
         Opened::Stream(Reader { session: Arc::clone(self), route, number, first: None })
     }
 
@@ -282,6 +282,7 @@ impl State {
     /// Sorts lines into the streams that they belong to.
     fn sort(&mut self, out: Vec<u8>, cuts: &[crate::server::Cut]) {
         let out = Bytes::from(out);
+        let can_come_back = !self.is_single && self.has_priming();
         let mut start = 0;
         for cut in cuts {
             let line = out.slice(start..cut.end.saturating_sub(1).max(start));
@@ -297,7 +298,7 @@ impl State {
             if ends {
                 log.end();
             }
-            if cut.then == Then::ComeBack {
+            if cut.then == Then::ComeBack && can_come_back {
                 log.send_away();
             }
         }
