@@ -1,15 +1,22 @@
-//! The lab against real processes. This executable is its own server: it starts itself again with
+//! The lab against real processes, and beside floors that are processes. This executable is its own server: it starts itself again with
 //! the name of a behaviour, which is why it does without the test harness.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+#[path = "fake/net.rs"]
+mod net;
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use mcplane_lab::report::Run;
-use mcplane_lab::{Control, Error, Floor, Plan, Target, Until, Writes, run, serve_stdio};
+use mcplane_lab::{
+    Control, Error, Floor, Plan, Target, Transport, Until, Writes, run, serve_listening,
+    serve_stdio,
+};
 use mcplane_process::Command;
+use net::{Act, Kind, Server};
 use serde_json::{Value, json};
 
 const TESTS: &[(&str, fn())] = &[
@@ -23,13 +30,15 @@ const TESTS: &[(&str, fn())] = &[
     ("servers_that_cannot_be_spoken_to_are_named", servers_that_cannot_be_spoken_to_are_named),
     ("a_pinned_run_works", a_pinned_run_works),
     ("several_sessions_are_several_processes", several_sessions_are_several_processes),
+    ("each_transport_has_its_floor", each_transport_has_its_floor),
+    ("a_floor_that_does_not_listen_is_named", a_floor_that_does_not_listen_is_named),
 ];
 
 fn main() {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some("serve") => serve(&args.next().unwrap()),
-        Some("floor") => serve_stdio(Writes::PerRead).unwrap(),
+        Some("floor") => floor(&args.collect::<Vec<_>>()),
         _ => {
             let wanted: Vec<String> =
                 std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
@@ -122,6 +131,61 @@ fn several_sessions_are_several_processes() {
     if cfg!(target_os = "linux") {
         assert_eq!(run.results.resources.processes_max, Some(2));
     }
+}
+
+fn each_transport_has_its_floor() {
+    let plan = Plan { until: Until::Calls(400), sessions: 2, ..plan() };
+    let kinds = [Kind::Modern, Kind::Legacy, Kind::WebSocket, Kind::Lines];
+    let mut servers = Vec::from(kinds.map(|kind| Server::start(kind, |_| Act::Answer)));
+    if cfg!(unix) {
+        servers.push(Server::start_unix(&mcplane_lab::socket_path("test")));
+    }
+    for server in &servers {
+        let floor = Floor::Process(Command::new(std::env::current_exe().unwrap()).arg("floor"));
+        let run = run(&plan, &server.target(), &floor, &Arc::new(Control::default())).unwrap();
+        assert!(run.is_clean(), "{}: {:?}", server.url, run.results.first_failure);
+        let floor = run.floor.unwrap();
+        let failure = &floor.first_failure;
+        assert_eq!(
+            (run.results.calls_ok, floor.calls_ok),
+            (400, 400),
+            "{}: {failure:?}",
+            server.url
+        );
+        assert_eq!((run.results.in_flight_max, floor.in_flight_max), (16, 16), "{}", server.url);
+        if cfg!(target_os = "linux") {
+            assert!(floor.resources.cpu_ns_per_call > Some(0.0), "{}", server.url);
+            assert_eq!(floor.resources.processes_max, Some(1), "two sessions share it");
+        }
+        if let Some(path) = server.url.strip_prefix("unix:") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+fn a_floor_that_does_not_listen_is_named() {
+    let server = Server::start(Kind::Modern, |_| Act::Answer);
+    for (kind, said) in [("exits", "did not say where it listens"), ("banner", "is no address")] {
+        let floor =
+            Floor::Process(Command::new(std::env::current_exe().unwrap()).args(["serve", kind]));
+        let error = run(&plan(), &server.target(), &floor, &Arc::new(Control::default()));
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains(said) && text.contains("--transport http"), "{text}");
+    }
+}
+
+/// The floor as its own process, as the words say.
+fn floor(words: &[String]) {
+    let after = |flag: &str| words.iter().skip_while(|word| *word != flag).nth(1);
+    let transport = match after("--transport").map(String::as_str) {
+        None => return serve_stdio(Writes::PerRead).unwrap(),
+        Some("http") => Transport::Http,
+        Some("sse") => Transport::Sse,
+        Some("ws") => Transport::WebSocket,
+        Some("unix") => Transport::Unix,
+        _ => Transport::Tcp,
+    };
+    serve_listening(transport, after("--listen").map(String::as_str), Writes::PerRead).unwrap();
 }
 
 fn plan() -> Plan {

@@ -1,8 +1,10 @@
 //! Servers on the network whose faults are programmed: one thread for each connection, bytes
 //! written by hand.
 
+#![allow(dead_code, reason = "each test uses a part")]
+
 use std::future::poll_fn;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,7 +85,7 @@ impl Server {
                 stream.set_nodelay(true).unwrap();
                 thread::spawn(move || {
                     let served = match state.kind {
-                        Kind::Lines => state.lines(stream),
+                        Kind::Lines => state.lines(stream.try_clone().unwrap(), stream),
                         Kind::WebSocket => state.web_socket(stream),
                         _ => state.http(stream),
                     };
@@ -98,6 +100,25 @@ impl Server {
             _ => format!("http://{at}/mcp"),
         };
         Self { url, seen }
+    }
+
+    /// The same over a Unix socket at this path.
+    #[cfg(unix)]
+    pub(crate) fn start_unix(path: &std::path::Path) -> Self {
+        let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+        let tcp = Self::start(Kind::Lines, |_| Act::Answer);
+        let at = tcp.url.strip_prefix("tcp://").unwrap().to_owned();
+        thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let far = TcpStream::connect(&at).unwrap();
+                far.set_nodelay(true).unwrap();
+                let (mut input, mut output) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+                thread::spawn(move || io::copy(&mut input, &mut output));
+                let (mut input, mut output) = (far, near);
+                thread::spawn(move || io::copy(&mut input, &mut output));
+            }
+        });
+        Self { url: format!("unix:{}", path.display()), seen: tcp.seen }
     }
 
     pub(crate) fn remote(&self) -> Remote {
@@ -254,12 +275,12 @@ impl State {
         status(stream, "202 Accepted", "")
     }
 
-    fn lines(&self, mut stream: TcpStream) -> io::Result<()> {
-        for line in BufReader::new(stream.try_clone()?).lines() {
+    fn lines(&self, input: impl Read, mut output: impl Write) -> io::Result<()> {
+        for line in BufReader::new(input).lines() {
             let message: Value = serde_json::from_str(&line?)?;
             let Some(id) = message.get("id") else { continue };
             let result = result(&message, Kind::Modern);
-            writeln!(stream, "{}", json!({"jsonrpc": "2.0", "id": id, "result": result}))?;
+            writeln!(output, "{}", json!({"jsonrpc": "2.0", "id": id, "result": result}))?;
         }
         Ok(())
     }

@@ -60,7 +60,8 @@ impl Pool {
         }
     }
 
-    /// Waits until something has come for a request.
+    /// Waits until something has come for a request. There may be more at once: whoever wants to be
+    /// woken polls until nothing has.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Exchange, Came)> {
         // One that wakes itself, to give others a turn, is polled in the next round.
         for _ in 0..self.ready.register(cx) {
@@ -72,7 +73,7 @@ impl Pool {
             let exchange = lane.exchange;
             let Poll::Ready(came) = lane.poll(&mut Context::from_waker(waker)) else { continue };
             // There may be more in its buffer, and the end of the connection behind it.
-            waker.wake_by_ref();
+            self.ready.list_again(number);
             if lane.exchange.is_none() {
                 self.release(number);
             }

@@ -16,6 +16,18 @@ struct List {
     parent: Option<Waker>,
 }
 
+impl List {
+    /// Whether the number was not there yet.
+    fn add(&mut self, number: usize) -> bool {
+        match self.listed.get_mut(number) {
+            Some(listed) if !*listed => *listed = true,
+            _ => return false,
+        }
+        self.numbers.push_back(number);
+        true
+    }
+}
+
 /// Lists its number when it is woken.
 struct Bell {
     number: usize,
@@ -29,6 +41,11 @@ impl Ready {
         let number = list.listed.len();
         list.listed.push(false);
         Waker::from(Arc::new(Bell { number, ready: Arc::clone(self) }))
+    }
+
+    /// Lists a number without waking anybody: for one who goes on taking.
+    pub(super) fn list_again(&self, number: usize) {
+        self.list().add(number);
     }
 
     /// Takes the next one.
@@ -63,12 +80,7 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let mut list = self.ready.list();
-        match list.listed.get_mut(self.number) {
-            Some(listed) if !*listed => *listed = true,
-            _ => return,
-        }
-        list.numbers.push_back(self.number);
-        let parent = list.parent.clone();
+        let parent = if list.add(self.number) { list.parent.clone() } else { None };
         drop(list);
         if let Some(parent) = parent {
             parent.wake();
@@ -88,6 +100,7 @@ mod tests {
             wakers[number].wake_by_ref();
         }
         assert_eq!([ready.take(), ready.take(), ready.take()], [Some(1), Some(0), None]);
+        ready.list_again(1);
         wakers[1].wake_by_ref();
         assert_eq!(ready.register(&Context::from_waker(Waker::noop())), 1);
         assert_eq!(ready.take(), Some(1));
