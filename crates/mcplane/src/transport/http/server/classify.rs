@@ -102,6 +102,10 @@ pub(super) fn classify(
             Err(error) => Err(Misfit::new(Some(&message), error)),
         };
     }
+    if message.kind() == Kind::Notification && matches!(Named::of(headers), Named::Modern) {
+        // Only requests must have an envelope (2026-07-28 §Per-request metadata).
+        return Ok(Payload::Modern(message));
+    }
     if let Some(error) = no_envelope(headers, &message) {
         return Err(Misfit::new(Some(&message), error));
     }
