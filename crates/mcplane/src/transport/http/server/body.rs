@@ -22,6 +22,10 @@ const BODY_WAIT: Duration = Duration::from_secs(30);
 /// A silent stream is kept open with a comment this often: proxies give up after about a minute.
 const BEAT: Duration = Duration::from_secs(15);
 
+/// Bytes of an answer that are handed over at once: its connection is not idle before the last of
+/// them is on its way, however slowly the client reads.
+const PIECE_BYTES_MAX: usize = 256 * 1024;
+
 /// The whole body; without a copy if it came in one piece.
 pub(super) async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Refusal>
 where
@@ -146,7 +150,10 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match &mut self.0 {
             Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Kind::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Kind::Full(bytes) => {
+                let piece = bytes.split_to(bytes.len().min(PIECE_BYTES_MAX));
+                Poll::Ready(Some(Ok(Frame::data(piece))))
+            }
             Kind::Stream(stream) => stream.poll(cx).map(|chunk| Some(Ok(Frame::data(chunk?)))),
         }
     }

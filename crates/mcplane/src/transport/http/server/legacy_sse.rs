@@ -12,13 +12,14 @@ use mcplane_proto::message::{Message, is_batch};
 use super::classify::{Misfit, Payload};
 use super::config::Config;
 use super::refusal::Refusal;
-use super::session::Opened;
+use super::session::{Opened, Session};
 use super::{Body, Endpoint, Permit, empty, json};
 
 /// Names the session in the URI that messages are POSTed to.
 const SESSION: &str = "sessionId=";
 
 /// Which of the two paths a request is for.
+#[derive(Clone, Copy)]
 pub(super) enum Place {
     Stream,
     Messages,
@@ -39,7 +40,8 @@ pub(super) fn open(
     principal: Option<Arc<str>>,
     permit: Permit,
 ) -> Result<Response<Body>, Refusal> {
-    let session = endpoint.0.sessions.open(&endpoint.0.service, principal)?;
+    let session = Session::new(&endpoint.0.service, principal)?;
+    endpoint.0.sessions.open(&endpoint.0.service, &session)?;
     let messages = endpoint.0.config.legacy_sse.as_ref().map_or("", |(_, messages)| messages);
     let target = format!("{messages}?{SESSION}{}", session.id());
     let mut first = Vec::new();

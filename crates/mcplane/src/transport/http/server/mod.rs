@@ -61,7 +61,7 @@ struct Inner {
     sessions: Arc<Sessions>,
     /// Requests that are being answered, open streams included.
     in_flight: Arc<AtomicUsize>,
-    /// Becomes true when the endpoint ends: open streams say goodbye.
+    /// Set when open streams should say goodbye.
     end: watch::Sender<bool>,
 }
 
@@ -86,9 +86,15 @@ impl Endpoint {
         Builder::new(service)
     }
 
-    /// Ends every open stream and session. New requests are still answered.
+    /// Ends every open stream and session; what runs in them may still finish. New requests are
+    /// answered as before.
     pub fn close(&self) {
-        let _ = self.0.end.send(true);
+        self.0.end.send_replace(true);
+        self.0.sessions.close();
+    }
+
+    /// Ends every session at once, with what still runs in it.
+    fn cancel(&self) {
         self.0.sessions.clear();
     }
 
@@ -166,7 +172,7 @@ impl Endpoint {
             (&Method::GET, Some(legacy_sse::Place::Stream)) => {
                 legacy_sse::open(self, principal, permit)
             }
-            (&Method::POST, place) => {
+            (&Method::POST, None | Some(legacy_sse::Place::Messages)) => {
                 check_media(&head.headers, place.is_none())?;
                 let body = body::collect(body, config.body_bytes_max).await?;
                 match place {
@@ -200,8 +206,7 @@ impl Endpoint {
             return Ok(modern::answer_stateless(self, headers, payload, principal, permit).await);
         }
         if let Payload::Initialize(message) = payload {
-            let session = self.0.sessions.open(service, principal)?;
-            return Ok(session::initialize(&self.0.sessions, &session, message));
+            return session::initialize(&self.0.sessions, service, principal, message);
         }
         let session = self.session(headers, principal.as_deref())?;
         Ok(match session.post(payload) {

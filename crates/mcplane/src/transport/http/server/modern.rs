@@ -129,6 +129,7 @@ impl Exchange {
     /// Sends what comes until the answer is out. A client that goes away takes the body with it;
     /// dropping the connection then cancels the handler.
     async fn stream(mut self, chunks: mpsc::Sender<Bytes>) {
+        let mut ending = false;
         loop {
             if !self.connection.out.is_empty() {
                 let events = events(&self.connection.out);
@@ -148,12 +149,11 @@ impl Exchange {
                     self.connection.send_notes();
                 }
                 change = next(&mut self.changes) => self.connection.change(change),
-                _ = self.end.wait_for(|end| *end) => {
-                    self.connection.session.end_listens(&mut self.connection.out, |out| out.push(b'\n'));
-                    // What still runs is given up with the connection.
-                    if self.connection.session.in_flight() > 0 {
-                        return;
-                    }
+                // What still runs may finish.
+                _ = self.end.changed(), if !ending => {
+                    ending = true;
+                    let out = &mut self.connection.out;
+                    self.connection.session.end_listens(out, |out| out.push(b'\n'));
                 }
             }
         }

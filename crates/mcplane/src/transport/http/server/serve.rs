@@ -80,6 +80,7 @@ pub async fn serve(
     drop(listener);
     shared.endpoint.close();
     connections.drain(drain).await;
+    shared.endpoint.cancel();
 }
 
 struct Shared {

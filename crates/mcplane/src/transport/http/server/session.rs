@@ -65,17 +65,12 @@ impl Sessions {
         Self { limits, open: Mutex::default() }
     }
 
-    /// A session under an id that nobody can guess.
+    /// Makes room for a session and keeps it.
     pub(super) fn open(
         self: &Arc<Self>,
         service: &Service,
-        principal: Option<Arc<str>>,
-    ) -> Result<Arc<Session>, Refusal> {
-        let mut random = [0; 16];
-        let no = |error| Refusal::overloaded(format!("no randomness for a session: {error}"), 1);
-        getrandom::fill(&mut random).map_err(no)?;
-        let id: Box<str> = format!("{:032x}", u128::from_be_bytes(random)).into();
-        let session = Arc::new(Session::new(id.clone(), service, principal));
+        session: &Arc<Session>,
+    ) -> Result<(), Refusal> {
         let mut open = self.lock();
         if open.len() >= self.limits.count_max {
             let idle = open.values().filter_map(|session| Some((session.idle_since()?, session)));
@@ -85,11 +80,11 @@ impl Sessions {
             let full = || Refusal::overloaded("every session is taken", 10);
             evicted.ok_or_else(full)?.end();
         }
-        open.insert(id, Arc::clone(&session));
+        open.insert(session.id.clone(), Arc::clone(session));
         drop(open);
         let changes = service.changes();
-        tokio::spawn(pump(Arc::clone(&session), Arc::downgrade(self), changes));
-        Ok(session)
+        tokio::spawn(pump(Arc::clone(session), Arc::downgrade(self), changes));
+        Ok(())
     }
 
     /// A session, if it is this client's own.
@@ -103,6 +98,11 @@ impl Sessions {
         if let Some(session) = removed {
             session.end();
         }
+    }
+
+    /// Ends every session as soon as nothing runs in it any more.
+    pub(super) fn close(&self) {
+        self.lock().retain(|_, session| !session.close());
     }
 
     pub(super) fn clear(&self) {
@@ -142,6 +142,8 @@ struct State {
     used: Instant,
     /// Everything goes to [`ALONE`], and its end is the session's: HTTP+SSE.
     is_single: bool,
+    /// The session ends as soon as nothing runs in it any more.
+    is_closing: bool,
 }
 
 /// What became of a POST.
@@ -154,7 +156,15 @@ pub(super) enum Opened {
 }
 
 impl Session {
-    fn new(id: Box<str>, service: &Service, principal: Option<Arc<str>>) -> Self {
+    /// A session under an id that nobody can guess.
+    pub(super) fn new(
+        service: &Service,
+        principal: Option<Arc<str>>,
+    ) -> Result<Arc<Self>, Refusal> {
+        let mut random = [0; 16];
+        let no = |error| Refusal::overloaded(format!("no randomness for a session: {error}"), 1);
+        getrandom::fill(&mut random).map_err(no)?;
+        let id = format!("{:032x}", u128::from_be_bytes(random)).into();
         let connection = Connection::new(service.of(principal.clone())).routed();
         let state = State {
             connection,
@@ -163,8 +173,9 @@ impl Session {
             readers: 0,
             used: Instant::now(),
             is_single: false,
+            is_closing: false,
         };
-        Self { id, principal, state: Mutex::new(state), ended: Notify::new() }
+        Ok(Arc::new(Self { id, principal, state: Mutex::new(state), ended: Notify::new() }))
     }
 
     pub(super) fn id(&self) -> &str {
@@ -252,6 +263,21 @@ impl Session {
         idle.then_some(state.used)
     }
 
+    /// Ends the session as soon as nothing runs in it any more; whether that is now.
+    fn close(&self) -> bool {
+        let mut state = self.lock();
+        state.is_closing = true;
+        let idle = state.connection.is_idle();
+        if let (false, Some(alone)) = (state.is_single, state.logs.get_mut(&ALONE)) {
+            alone.end();
+        }
+        drop(state);
+        if idle {
+            self.end();
+        }
+        idle
+    }
+
     fn end(&self) {
         let mut state = self.lock();
         state.connection.stop();
@@ -336,22 +362,22 @@ impl State {
 
 /// Answers the POST that opened a session.
 pub(super) fn initialize(
-    sessions: &Sessions,
-    session: &Arc<Session>,
+    sessions: &Arc<Sessions>,
+    service: &Service,
+    principal: Option<Arc<str>>,
     message: Message,
-) -> Response<Body> {
+) -> Result<Response<Body>, Refusal> {
+    let session = Session::new(service, principal)?;
     let Opened::Answer(answer) = session.post(Payload::Initialize(message)) else {
-        sessions.remove(&session.id);
-        return json(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new());
+        return Ok(json(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new()));
     };
     let mut response = json(StatusCode::OK, answer);
-    match HeaderValue::from_str(&session.id) {
-        Ok(id) if session.is_open() => {
-            response.headers_mut().insert(HeaderName::from_static(SESSION_ID), id);
-        }
-        _ => sessions.remove(&session.id),
+    // One that is refused takes no place: another would have to go for it.
+    if let (true, Ok(id)) = (session.is_open(), HeaderValue::from_str(&session.id)) {
+        sessions.open(service, &session)?;
+        response.headers_mut().insert(HeaderName::from_static(SESSION_ID), id);
     }
-    response
+    Ok(response)
 }
 
 /// One open HTTP response of a session's stream.
@@ -449,6 +475,9 @@ async fn pump(
     loop {
         let (ask, unused) = {
             let state = session.lock();
+            if state.is_closing && state.connection.is_idle() {
+                break;
+            }
             (state.connection.session.deadline(), state.used + idle)
         };
         let wake = ask.map_or(unused, |ask| ask.min(unused)).max(Instant::now() + TICK);
@@ -478,6 +507,7 @@ async fn pump(
             }
         }
     }
+    session.end();
     if let Some(sessions) = sessions.upgrade() {
         sessions.remove(&session.id);
     }
