@@ -98,7 +98,7 @@ fn count(outcomes: &[&Outcome]) -> String {
     let green = outcomes.iter().filter(|outcome| outcome.faults.is_empty()).count();
     let sum = |part: fn(&Outcome) -> usize| outcomes.iter().map(|o| part(o)).sum::<usize>();
     let (passed, skipped) = (sum(|outcome| outcome.passed), sum(|outcome| outcome.skipped));
-    let skipped = if skipped > 0 { format!(", {skipped} not reached") } else { String::new() };
+    let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
     format!("{green} of {} scenarios green, {passed} checks passed{skipped}", outcomes.len())
 }
 
