@@ -65,17 +65,22 @@ pub struct BenchArgs {
     pub era: Speak,
     /// Header of every HTTP request and of the WebSocket handshake (repeatable); its value is never
     /// shown
-    #[arg(long = "header", value_name = "'NAME: VALUE'", requires = "url")]
+    #[arg(
+        long = "header",
+        value_name = "'NAME: VALUE'",
+        requires = "url",
+        conflicts_with = "command"
+    )]
     pub headers: Vec<String>,
     /// How an http URL is spoken to; by default Streamable HTTP, and HTTP+SSE where that fails
-    #[arg(long, value_enum, value_name = "http|sse", requires = "url")]
+    #[arg(long, value_enum, value_name = "http|sse", requires = "url", conflicts_with = "command")]
     pub transport: Option<OverHttp>,
     /// PEM file of the authorities to trust in place of the system's
-    #[arg(long, value_name = "FILE", requires = "url")]
+    #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "command")]
     pub ca: Option<PathBuf>,
     /// Process whose CPU and memory are measured; by default the one that listens at the URL, if
     /// that is on this machine and can be seen
-    #[arg(long, value_name = "PID", requires = "url")]
+    #[arg(long, value_name = "PID", requires = "url", conflicts_with = "command")]
     pub pid: Option<u32>,
     /// Measure the built-in fixture over every transport, in turns
     #[arg(long, conflicts_with_all = ["url", "command", "tool"])]
