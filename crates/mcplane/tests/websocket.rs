@@ -22,10 +22,13 @@ mod opening;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, Response, StatusCode};
-use http_body_util::Full;
+use http::{HeaderMap, HeaderValue};
 use mcplane::proto::session::EraChoice;
 use mcplane::proto::version::Revision;
+use mcplane::transport::http::client::credentials::Work;
+use mcplane::transport::http::server::{
+    Authenticate, Builder, ConnectionLimits, Denied, Endpoint, serve,
+};
 use mcplane::transport::listen::{Limits, Listener};
 use mcplane::transport::websocket::{self, Config, Protocol, WebSocket};
 use mcplane::{Client, NoArguments, Server, Service, Tool};
@@ -89,12 +92,6 @@ async fn echo(client: &Client, text: &str) -> String {
     result.content.first().unwrap().as_text().unwrap().to_owned()
 }
 
-type Checked = Result<(), Response<Full<bytes::Bytes>>>;
-
-fn local(head: &http::request::Parts) -> Checked {
-    websocket::server::local_only(head)
-}
-
 struct Running {
     address: String,
     stop: oneshot::Sender<()>,
@@ -104,29 +101,21 @@ struct Running {
 impl Running {
     async fn start() -> Self {
         let config = Config::default().message_bytes_max(BYTES_MAX);
-        Self::with(service().0, limits(), config, local).await
+        Self::with(service().0, limits(), config).await
     }
 
-    async fn with(
-        service: Service,
-        limits: Limits,
-        config: Config,
-        check: impl Fn(&http::request::Parts) -> Checked + Send + Sync + 'static,
-    ) -> Self {
+    async fn with(service: Service, limits: Limits, config: Config) -> Self {
         let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap(), limits).await.unwrap();
-        Self::on(listener, service, config, check)
+        Self::on(listener, Endpoint::builder(service).websocket(config))
     }
 
-    fn on(
-        listener: Listener,
-        service: Service,
-        config: Config,
-        check: impl Fn(&http::request::Parts) -> Checked + Send + Sync + 'static,
-    ) -> Self {
+    fn on(listener: Listener, endpoint: Builder) -> Self {
         let address = listener.local_address().to_string();
         let (stop, stopped) = oneshot::channel();
         let shutdown = async { stopped.await.unwrap() };
-        let serve = websocket::server::serve(listener, service, config, check, shutdown);
+        let connection =
+            ConnectionLimits { header: Duration::from_millis(300), ..ConnectionLimits::default() };
+        let serve = serve(listener, endpoint.build(), connection, shutdown);
         Self { address, stop, task: tokio::spawn(serve) }
     }
 

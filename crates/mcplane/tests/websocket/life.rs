@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn a_client_that_leaves_cancels_what_it_has_in_flight() {
     let (service, mut held) = service();
-    let server = Running::with(service, limits(), Config::default(), local).await;
+    let server = Running::with(service, limits(), Config::default()).await;
     for polite in [true, false] {
         let mut raw = server.raw().await;
         raw.send(FIN | TEXT, call(1, "hold").as_bytes()).await;
@@ -25,7 +25,7 @@ async fn a_client_that_leaves_cancels_what_it_has_in_flight() {
 #[tokio::test]
 async fn silence_is_looked_into_and_then_given_up() {
     let config = Config::default().keep_alive(Duration::from_millis(100));
-    let server = Running::with(service().0, limits(), config, local).await;
+    let server = Running::with(service().0, limits(), config).await;
     let mut raw = server.raw().await;
     for _ in 0..3 {
         assert_eq!(raw.frame().await, (FIN | PING, vec![]));
@@ -80,7 +80,7 @@ async fn at_shutdown_what_is_in_flight_is_finished_and_1001_says_why() {
 async fn a_pending_call_ends_when_the_server_closes() {
     let (service, mut held) = service();
     let limits = limits().drain(Duration::from_millis(50));
-    let server = Running::with(service, limits, Config::default(), local).await;
+    let server = Running::with(service, limits, Config::default()).await;
     let client = server.client(EraChoice::Auto, &Config::default()).await;
     let call = tokio::spawn(async move { client.call_tool("hold", &json!({})).await });
     wait(held.recv()).await.unwrap();

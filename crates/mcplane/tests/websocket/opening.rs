@@ -9,8 +9,8 @@ async fn the_server_refuses_what_is_no_handshake() {
     let cases = [
         ("POST", good.replace("GET", "POST"), 405),
         ("HTTP/1.0", good.replace("HTTP/1.1", "HTTP/1.0"), 400),
-        ("no upgrade", good.replace("upgrade: websocket\r\n", ""), 426),
-        ("another upgrade", good.replace("websocket\r\n", "h2c\r\n"), 426),
+        ("no upgrade", good.replace("upgrade: websocket\r\n", ""), 400),
+        ("another upgrade", good.replace("websocket\r\n", "h2c\r\n"), 400),
         ("no connection", good.replace("connection: Upgrade\r\n", ""), 426),
         ("version 8", good.replace("version: 13", "version: 8"), 426),
         ("no version", good.replace("sec-websocket-version: 13\r\n", ""), 426),
@@ -62,9 +62,9 @@ async fn subprotocols_are_agreed_on() {
 #[tokio::test]
 async fn a_head_that_never_ends_is_given_up() {
     let limits = limits().handshake(Duration::from_millis(100)).connections_max(1);
-    let server = Running::with(service().0, limits, Config::default(), local).await;
+    let server = Running::with(service().0, limits, Config::default()).await;
     let mut slow = TcpStream::connect(&server.address).await.unwrap();
-    slow.write_all(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n").await.unwrap();
+    slow.write_all(b"GET /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\n").await.unwrap();
     wait(slow.read_to_end(&mut Vec::new())).await.unwrap();
     server.serves().await;
     server.stop().await;
@@ -72,7 +72,7 @@ async fn a_head_that_never_ends_is_given_up() {
 
 #[tokio::test]
 async fn a_full_server_says_when_to_come_back() {
-    let server = Running::with(service().0, limits().connections_max(1), Config::default(), local);
+    let server = Running::with(service().0, limits().connections_max(1), Config::default());
     let server = server.await;
     let first = server.raw().await;
     let error = server.connect(&Config::default()).await.unwrap_err();
@@ -87,20 +87,27 @@ async fn a_full_server_says_when_to_come_back() {
 
 #[tokio::test]
 async fn the_callers_check_and_headers_count() {
-    let check = |head: &http::request::Parts| match head.headers.get("authorization") {
-        Some(token) if token == "Bearer good" => Ok(()),
-        _ => {
-            let mut refusal = Response::new(Full::from("who are you?\nmore"));
-            *refusal.status_mut() = StatusCode::UNAUTHORIZED;
-            Err(refusal)
+    struct Token;
+
+    impl Authenticate for Token {
+        fn authenticate<'a>(
+            &'a self,
+            head: &'a http::request::Parts,
+        ) -> Work<'a, Result<std::sync::Arc<str>, Denied>> {
+            let good = head.headers.get("authorization").is_some_and(|it| it == "Bearer good");
+            let denied = Denied::unauthorized(HeaderValue::from_static("Bearer"));
+            Box::pin(async move { if good { Ok("somebody".into()) } else { Err(denied) } })
         }
-    };
-    let server = Running::with(service().0, limits(), Config::default(), check).await;
+    }
+
+    let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap(), limits()).await.unwrap();
+    let endpoint = Endpoint::builder(service().0).websocket(Config::default()).authenticate(Token);
+    let server = Running::on(listener, endpoint);
     let error = server.connect(&Config::default()).await.unwrap_err().to_string();
-    assert!(error.contains("401") && error.contains("who are you?"), "{error}");
+    assert!(error.contains("401") && error.contains("valid credentials"), "{error}");
     let mut headers = HeaderMap::new();
     headers.insert("authorization", "Bearer good".parse().unwrap());
-    let url = format!("ws://{}/", server.address);
+    let url = format!("ws://{}/mcp", server.address);
     dial(&url, &headers, &Config::default()).await.unwrap();
 
     headers.insert("sec-websocket-key", "mine".parse().unwrap());
@@ -156,7 +163,10 @@ async fn over_tls() {
     let data = |name: &str| format!("{}/tests/data/test-only-{name}", env!("CARGO_MANIFEST_DIR"));
     let tls = ServerTls::from_pem_files(data("first.pem"), data("first.key.pem")).unwrap();
     let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap(), limits()).await.unwrap();
-    let server = Running::on(listener.with_tls(tls), service().0, Config::default(), local);
+    let server = Running::on(
+        listener.with_tls(tls),
+        Endpoint::builder(service().0).websocket(Config::default()),
+    );
     let tls = ClientTls::new().unwrap().ca_pem_file(data("ca.pem")).unwrap();
     let url = format!("wss://{}/mcp?x=1", server.address.replace("127.0.0.1", "localhost"));
     let socket = websocket::connect(&url, &HeaderMap::new(), Some(&tls)).await.unwrap();

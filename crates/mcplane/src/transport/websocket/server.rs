@@ -1,37 +1,28 @@
-//! The server's end: upgrading requests, and a server that does nothing else.
+//! The server's end: requests that become a WebSocket. An [`Endpoint`] does it on its own path.
+//!
+//! [`Endpoint`]: crate::transport::http::server::Endpoint
 
-use std::convert::Infallible;
-use std::future::{Future, ready};
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::Future;
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
-    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
-    TRANSFER_ENCODING, UPGRADE,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
-use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
-use http_body_util::Full;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 
 use super::frame::Role;
 use super::handshake::{accept as accept_key, has, is_key, list};
 use super::{Config, Protocol, WebSocket};
 use crate::error::Result;
 use crate::server::Service;
-use crate::transport::listen::{Admission, Connections, End, Incoming, Limits, Listener, Patient};
+use crate::transport::listen::End;
 
 /// The only version of RFC 6455.
 const VERSION: &str = "13";
-
-/// Longest head of a request to [`serve`], in bytes.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Whether a request asks for a WebSocket.
 #[must_use]
@@ -39,39 +30,19 @@ pub fn is_upgrade(head: &Parts) -> bool {
     has(&head.headers, UPGRADE, "websocket")
 }
 
-/// Upgrades a request and serves the connection in a task of its own, until its client closes it.
-/// Check `Host` and `Origin` before. The answer is 101, or says what is wrong with the request.
-///
-/// To count the connection, or to end it at shutdown, use [`accept`].
-pub fn upgrade<B>(
-    request: &mut Request<B>,
-    service: &Service,
-    config: &Config,
-) -> Response<Full<Bytes>> {
-    let (response, conversation) = accept(request, config);
-    if let Some(conversation) = conversation {
-        let service = service.clone();
-        tokio::spawn(async move {
-            // How a connection breaks concerns nobody but its client.
-            let _ = conversation.serve(&service, std::future::pending()).await;
-        });
-    }
-    response
-}
-
-/// Answers a request for a WebSocket. With 101 comes the conversation that begins once the answer
+/// Answers a request for a WebSocket. Check `Host` and `Origin` before. With 101 comes the conversation that begins once the answer
 /// is sent; any other answer says what is wrong with the request.
 pub fn accept<B>(
     request: &mut Request<B>,
     config: &Config,
-) -> (Response<Full<Bytes>>, Option<Conversation>) {
+) -> (Response<Bytes>, Option<Conversation>) {
     let protocol = match check(request) {
         Ok(protocol) => protocol,
         Err((status, why)) => return (refuse(status, why), None),
     };
     let key = request.headers().get(SEC_WEBSOCKET_KEY).map_or(&[][..], HeaderValue::as_bytes);
     let answer = accept_key(&String::from_utf8_lossy(key));
-    let mut response = Response::new(Full::default());
+    let mut response = Response::new(Bytes::new());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -119,126 +90,6 @@ impl Conversation {
     }
 }
 
-/// Serves every connection of `listener` until `shutdown` comes, as WebSocket and nothing else. For
-/// Streamable HTTP beside it, use [`http::server`](crate::transport::http::server).
-///
-/// `check` sees each request before it is upgraded: [`local_only`], or what your pages and names
-/// need. The listener's [`Limits`] hold as for [`tcp::serve`](crate::transport::tcp::serve), except
-/// that a refused connection is told 503 with `Retry-After`, and that pings replace the idle limit.
-///
-/// Cancel safe: dropped, it closes the listener and every connection.
-pub async fn serve(
-    listener: Listener,
-    service: Service,
-    config: Config,
-    check: impl Fn(&Parts) -> Result<(), Response<Full<Bytes>>> + Send + Sync + 'static,
-    shutdown: impl Future<Output = ()>,
-) {
-    // A ping every now and then is what a WebSocket has for it.
-    let limits = listener.limits().clone().idle(None);
-    let drain = limits.drain;
-    let site = Arc::new(Site { service, config, check, limits });
-    let mut connections = Connections::default();
-    let mut shutdown = pin!(shutdown);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut shutdown => break,
-            () = connections.reap() => {}
-            incoming = listener.accept() => {
-                let site = Arc::clone(&site);
-                connections.spawn(|end| converse(incoming, site, end));
-            }
-        }
-    }
-    drop(listener);
-    connections.drain(drain).await;
-}
-
-/// Lets a request pass that came by a name of this machine and, if from a page, from a page of this
-/// machine: no other page, and no name that was made to point here, gets in.
-///
-/// # Errors
-/// The refusal: 400 without a `Host`, 421 for a foreign one, 403 for a foreign `Origin`.
-#[allow(clippy::result_large_err, reason = "it is sent as it is")]
-pub fn local_only(head: &Parts) -> Result<(), Response<Full<Bytes>>> {
-    let Ok(host) = only(&head.headers, HOST).and_then(|host| host.ok_or(())) else {
-        return Err(refuse(StatusCode::BAD_REQUEST, "exactly one `Host` is needed"));
-    };
-    if !is_local(host) {
-        let why = "this server does not answer to that `Host`";
-        return Err(refuse(StatusCode::MISDIRECTED_REQUEST, why));
-    }
-    let origin = only(&head.headers, ORIGIN);
-    let page = |origin: &str| {
-        let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        site.is_some_and(is_local)
-    };
-    match origin {
-        Ok(origin) if origin.is_none_or(page) => Ok(()),
-        _ => Err(refuse(StatusCode::FORBIDDEN, "this `Origin` may not use the server")),
-    }
-}
-
-struct Site<C> {
-    service: Service,
-    config: Config,
-    check: C,
-    limits: Limits,
-}
-
-async fn converse<C>(incoming: Incoming, site: Arc<Site<C>>, mut end: End)
-where
-    C: Fn(&Parts) -> Result<(), Response<Full<Bytes>>> + Send + Sync + 'static,
-{
-    let admission = incoming.admission();
-    let Ok((stream, _permit)) = incoming.handshake().await else { return };
-    let (stream, _) = Patient::new(stream, &site.limits, End::new(std::future::pending()));
-    let conversation = Mutex::new(None);
-    let answer = service_fn(|request: Request<hyper::body::Incoming>| {
-        let (response, begun) = site.answer(request, admission);
-        *conversation.lock().unwrap_or_else(PoisonError::into_inner) = begun;
-        ready(Ok::<_, Infallible>(response))
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(site.limits.handshake)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), answer)
-        .with_upgrades();
-    tokio::select! {
-        biased;
-        _ = connection => {}
-        () = &mut end => return,
-    }
-    let begun = conversation.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(conversation) = begun {
-        let _ = conversation.serve(&site.service, end).await;
-    }
-}
-
-impl<C: Fn(&Parts) -> Result<(), Response<Full<Bytes>>>> Site<C> {
-    fn answer<B>(
-        &self,
-        request: Request<B>,
-        admission: Admission,
-    ) -> (Response<Full<Bytes>>, Option<Conversation>) {
-        if let Admission::Refused { retry_after } = admission {
-            let why = "too many connections; try again later";
-            let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, why);
-            let seconds = retry_after.as_secs_f64().ceil() as u64;
-            response.headers_mut().insert(RETRY_AFTER, seconds.max(1).into());
-            return (response, None);
-        }
-        let (head, _) = request.into_parts();
-        match (self.check)(&head) {
-            Ok(()) => accept(&mut Request::from_parts(head, ()), &self.config),
-            Err(refusal) => (refusal, None),
-        }
-    }
-}
-
 /// The subprotocol that was agreed on; none if the client offers none (RFC 6455 §4.2.1).
 fn check<B>(request: &Request<B>) -> Result<Option<Protocol>, (StatusCode, &'static str)> {
     let headers = request.headers();
@@ -283,16 +134,8 @@ fn only(headers: &HeaderMap, name: http::HeaderName) -> Result<Option<&str>, ()>
     }
 }
 
-/// Whether this names this machine, with or without a port.
-fn is_local(authority: &str) -> bool {
-    let Ok(authority) = authority.parse::<Authority>() else { return false };
-    let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-fn refuse(status: StatusCode, why: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(why));
+fn refuse(status: StatusCode, why: &'static str) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from_static(why.as_bytes()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

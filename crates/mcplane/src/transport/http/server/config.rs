@@ -15,6 +15,8 @@ use super::session::{SessionLimits, Sessions};
 use super::{Endpoint, Inner};
 use crate::server::Service;
 use crate::transport::http::client::credentials::Work;
+#[cfg(feature = "websocket")]
+use crate::transport::websocket;
 
 /// Longest request body, in bytes: what the official SDKs accept.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -68,6 +70,8 @@ impl From<Denied> for Refusal {
 pub(super) struct Config {
     path: Option<String>,
     pub(super) legacy_sse: Option<(String, String)>,
+    #[cfg(feature = "websocket")]
+    pub(super) websocket: Option<websocket::Config>,
     pub(super) origin: Origins,
     pub(super) body_bytes_max: usize,
     pub(super) in_flight_max: usize,
@@ -105,6 +109,8 @@ impl Builder {
         let config = Config {
             path: Some("/mcp".into()),
             legacy_sse: None,
+            #[cfg(feature = "websocket")]
+            websocket: None,
             origin: Origins::default(),
             body_bytes_max: BODY_BYTES_MAX,
             in_flight_max: IN_FLIGHT_MAX,
@@ -130,6 +136,13 @@ impl Builder {
     /// Serves HTTP+SSE of 2024-11-05, too: GET `stream`, POST `messages`.
     pub fn legacy_sse(mut self, stream: impl Into<String>, messages: impl Into<String>) -> Self {
         self.config.legacy_sse = Some((stream.into(), messages.into()));
+        self
+    }
+
+    /// Takes WebSocket upgrades on the endpoint's path, too.
+    #[cfg(feature = "websocket")]
+    pub fn websocket(mut self, config: websocket::Config) -> Self {
+        self.config.websocket = Some(config);
         self
     }
 

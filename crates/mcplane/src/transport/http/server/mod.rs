@@ -42,6 +42,8 @@ pub use session::SessionLimits;
 
 use crate::error::Result;
 use crate::server::Service;
+#[cfg(feature = "websocket")]
+use crate::transport::websocket;
 use classify::{Named, Payload, classify};
 use config::Config;
 use refusal::Refusal;
@@ -167,6 +169,12 @@ impl Endpoint {
         B::Error: fmt::Display,
     {
         let config = &self.0.config;
+        #[cfg(feature = "websocket")]
+        if let Some(config) = &config.websocket
+            && websocket::server::is_upgrade(&head)
+        {
+            return Ok(self.upgrade(head, config, permit, principal));
+        }
         let place = legacy_sse::place(config, head.uri.path());
         match (&head.method, place) {
             (&Method::GET, Some(legacy_sse::Place::Stream)) => {
@@ -272,6 +280,35 @@ impl Endpoint {
         let found = found.filter(|session| !session.is_single());
         let why = "no such session: send `initialize` again, without `Mcp-Session-Id`";
         found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, why))
+    }
+
+    /// A WebSocket goes on in the task of its connection, or in one of its own where the endpoint
+    /// is a guest.
+    #[cfg(feature = "websocket")]
+    fn upgrade(
+        &self,
+        head: Parts,
+        config: &websocket::Config,
+        permit: Permit,
+        principal: Option<Arc<str>>,
+    ) -> Response<Body> {
+        let host = head.extensions.get::<serve::Upgraded>().cloned();
+        let mut request = Request::from_parts(head, ());
+        let (response, conversation) = websocket::server::accept(&mut request, config);
+        if let Some(conversation) = conversation {
+            let (service, mut end) = (self.0.service.of(principal), self.0.end.subscribe());
+            let end = async move { drop(end.wait_for(|end| *end).await) };
+            let work = async move {
+                // How a connection breaks concerns nobody but its client.
+                let _ = conversation.serve(&service, end).await;
+                drop(permit);
+            };
+            match host {
+                Some(host) => host.put(Box::pin(work)),
+                None => drop(tokio::spawn(work)),
+            }
+        }
+        response.map(Body::full)
     }
 }
 

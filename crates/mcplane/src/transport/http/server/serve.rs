@@ -3,13 +3,13 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONNECTION;
+use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, Request, Response};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming as RequestBody;
@@ -99,7 +99,13 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
     let never = End::new(std::future::pending());
     let (stream, _) = Patient::new(stream, &shared.listen, never);
     let activity = Arc::new(Activity::new(shared.limits));
-    let site = Site { endpoint: shared.endpoint.clone(), activity: Arc::clone(&activity), refused };
+    let upgraded = Upgraded::default();
+    let site = Site {
+        endpoint: shared.endpoint.clone(),
+        activity: Arc::clone(&activity),
+        upgraded: upgraded.clone(),
+        refused,
+    };
     let builder = builder(shared.limits);
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), site));
     let mut end = pin!(end);
@@ -108,7 +114,7 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
         tokio::select! {
             biased;
             // How a connection breaks concerns nobody but its client.
-            _ = &mut connection => return,
+            _ = &mut connection => break,
             () = &mut end, if !ending => {
                 ending = true;
                 connection.as_mut().graceful_shutdown();
@@ -119,6 +125,26 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
                 }
             }
         }
+    }
+    if let Some(conversation) = upgraded.take() {
+        conversation.await;
+    }
+}
+
+/// Where the endpoint puts what goes on after the upgrade of a connection.
+#[derive(Clone, Default)]
+pub(super) struct Upgraded(Arc<Mutex<Option<Conversation>>>);
+
+type Conversation = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Upgraded {
+    #[cfg(feature = "websocket")]
+    pub(super) fn put(&self, conversation: Conversation) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(conversation);
+    }
+
+    fn take(&self) -> Option<Conversation> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -194,6 +220,7 @@ impl Drop for Active {
 struct Site {
     endpoint: Endpoint,
     activity: Arc<Activity>,
+    upgraded: Upgraded,
     /// The connection is one too many.
     refused: Option<Duration>,
 }
@@ -203,11 +230,14 @@ impl hyper::service::Service<Request<RequestBody>> for Site {
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, request: Request<RequestBody>) -> Self::Future {
+    fn call(&self, mut request: Request<RequestBody>) -> Self::Future {
         let active = Active::new(&self.activity);
         if let Some(retry_after) = self.refused {
             let response = turn_away(retry_after).map(|body| Tracked { body, _active: active });
             return Box::pin(std::future::ready(Ok(response)));
+        }
+        if request.headers().contains_key(UPGRADE) {
+            request.extensions_mut().insert(self.upgraded.clone());
         }
         let answer = self.endpoint.clone().call(request);
         Box::pin(async move {
