@@ -8,6 +8,10 @@
 //   seen                           every notification received, in order: { method, params }
 //   answer                         what the client says when asked: { elicit(params), sample(params) }
 //   watch(filter, body)            runs `body` while changes are announced: resources/subscribe or subscriptions/listen
+//   speaks                         'stdio', 'http' or 'sse'
+//   connect()                      connects a new client in place of the present one
+//   session(), statusOf(error)     the id of the HTTP session; the HTTP status that an error tells
+//   terminate()                    tells the server that the session is over
 import assert from 'node:assert/strict';
 
 const CHECK_MS_MAX = 20_000; // one check; the slowest takes well under a second
@@ -19,23 +23,35 @@ const PNG = 'iVBORw0KGgo'; // the PNG signature in base64
 const WAV = 'UklGR'; // "RIFF" in base64
 const [INFO, ERROR] = ['info', 'error'];
 
-/** `drive.mjs [--era ERA] [--only NAME,NAME] -- COMMAND ARGS…` */
+/**
+ * `drive.mjs [--era ERA] [--only NAME,NAME] [--forget URL] -- COMMAND ARGS… | URL`
+ *
+ * A URL is a server of Streamable HTTP, or of HTTP+SSE if it ends in `/sse`. A POST to the URL after `--forget` must make the
+ * server forget its sessions.
+ */
 export function parse(argv, eras) {
   const split = argv.indexOf('--');
-  const options = { era: eras[0], only: null, command: argv[split + 1], args: argv.slice(split + 2) };
+  const options = { era: eras[0], only: null, forget: null, command: argv[split + 1], args: argv.slice(split + 2) };
   for (let i = 0; i < split; i += 2) {
     if (argv[i] === '--era' && eras.includes(argv[i + 1])) options.era = argv[i + 1];
     else if (argv[i] === '--only') options.only = new Set(argv[i + 1].split(','));
+    else if (argv[i] === '--forget') options.forget = argv[i + 1];
     else throw new Error(`unknown option ${argv[i]} ${argv[i + 1]}; eras: ${eras}`);
   }
-  if (split < 0 || !options.command) throw new Error('usage: drive.mjs [--era ERA] [--only NAME,NAME] -- COMMAND ARGS…');
+  if (split < 0 || !options.command) throw new Error('usage: drive.mjs [--era ERA] [--only NAME,NAME] -- COMMAND ARGS… | URL');
+  if (/^https?:/.test(options.command)) {
+    options.url = new URL(options.command);
+    options.speaks = options.url.pathname.endsWith('/sse') ? 'sse' : 'http';
+  } else options.speaks = 'stdio';
   return options;
 }
 
 /** Runs the checks one after another; the exit code is 1 when any failed. */
 export async function run(peer, only) {
-  const ofEra = peer.era === 'legacy' ? legacyChecks : modernChecks;
-  for (const [name, check] of Object.entries({ ...checks, ...ofEra, ...closing })) {
+  const legacy = peer.era === 'legacy';
+  const wanted = { ...checks, ...(legacy ? legacyChecks : modernChecks) };
+  if (peer.speaks === 'http') Object.assign(wanted, webChecks, legacy ? peer.forget && sessionChecks : modernWebChecks);
+  for (const [name, check] of Object.entries({ ...wanted, ...(peer.speaks === 'stdio' ? stdioClosing : webClosing) })) {
     if (only && !only.has(name)) continue;
     try {
       await within(CHECK_MS_MAX, name, check(peer));
@@ -382,13 +398,64 @@ const modernChecks = {
   },
 };
 
-const closing = {
+// Over Streamable HTTP.
+const webChecks = {
+  // Legacy: the stream of the answer ends in the middle of the call, and the SDK must come back for the rest.
+  async resumed({ call }) {
+    assert.equal(textOf(await call('test_reconnection', {})), 'Reconnection test completed successfully');
+    const several = await Promise.all([1, 2, 3].map(() => call('test_reconnection', {})));
+    assert.deepEqual(several.map(textOf), Array(3).fill('Reconnection test completed successfully'));
+  },
+
+  async many_kinds_at_once({ call, answer }) {
+    answer.elicit = ({ requestedSchema }) => ({ action: 'accept', content: fill(requestedSchema) });
+    answer.sample = () => ({ role: 'assistant', model: 'driver', content: { type: 'text', text: 'ok' } });
+    const calls = Array.from({ length: 6 }, (_, i) => [
+      call('echo', { message: `${i}` }), call('sleep', { ms: 20 * i }), call('progress', { steps: 3 }, { onprogress() {} }),
+      call('test_elicitation', { message: `${i}` }), call('test_sampling', { prompt: `${i}` }), call('big', { bytes: 100_000 }),
+    ]).flat();
+    for (const result of await Promise.all(calls)) assert.ok(!result.isError && result.content[0].text, JSON.stringify(result));
+  },
+};
+
+const modernWebChecks = {
+  // An argument that travels in a header too; what a header cannot hold is encoded.
+  async mirrored_argument({ call, client }) {
+    await every((cursor) => client.listTools(cursor), 'tools');
+    for (const region of ['eu-west-1', 'Zürich', ' padded ', '=?base64?eA==?=']) {
+      assert.equal(textOf(await call('test_x_mcp_header', { region })), `Region: ${region}`);
+    }
+    assert.equal(textOf(await call('test_x_mcp_header', {})), 'Region: none');
+  },
+};
+
+const sessionChecks = {
+  // The SDKs hand the 404 to their user, who connects anew.
+  async forgotten_session(peer) {
+    const before = peer.session();
+    assert.ok(before, 'no session');
+    assert.ok((await fetch(peer.forget, { method: 'POST' })).ok, 'nothing was forgotten');
+    assert.equal(await peer.call('echo', { message: 'lost' }).then(() => 'answered', peer.statusOf), 404);
+    await peer.connect();
+    assert.equal(textOf(await peer.call('echo', { message: 'found' })), 'found');
+    assert.ok(peer.session() && peer.session() !== before, 'the session is not a new one');
+  },
+};
+
+const stdioClosing = {
   // The SDKs close stdin, wait 2 s for the server to leave and only then signal it.
   async closes_with_stdin({ client }) {
     const started = performance.now();
     await client.close();
     const ms = performance.now() - started;
     assert.ok(ms < 1_900, `the server was still there ${Math.round(ms)} ms after its stdin closed`);
+  },
+};
+
+const webClosing = {
+  async closes({ client, terminate }) {
+    await terminate?.();
+    await client.close();
   },
 };
 

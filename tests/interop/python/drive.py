@@ -1,8 +1,10 @@
 """Drives a server through the Python SDK 2.x client: every value that `mcplane fixture` promises, read through the SDK.
 
-`drive.py [--era legacy|modern|auto] [--only NAME,NAME] -- COMMAND ARGS…`
+`drive.py [--era legacy|modern|auto] [--only NAME,NAME] [--forget URL] -- COMMAND ARGS… | URL`
 
 `legacy` is the initialize handshake, `modern` adopts 2026-07-28 without a probe, `auto` probes with server/discover.
+A URL is a server of Streamable HTTP, or of HTTP+SSE if it ends in `/sse`. A POST to the URL after `--forget` must make the server
+forget its sessions.
 """
 
 import argparse
@@ -12,11 +14,13 @@ import json
 import re
 import sys
 import time
+import urllib.request
 import warnings
 
 import anyio
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPDeprecationWarning
 
 CHECK_S_MAX = 20  # one check; the slowest takes well under a second
@@ -34,17 +38,33 @@ TOOLS = """echo add sleep fail big progress touch_watched list_roots test_simple
 class Peer:
     """The SDK's client, what it answers when asked, and the notifications that it received."""
 
-    def __init__(self, command, mode):
+    def __init__(self, command, mode, forget=None):
+        self.command, self.mode, self.forget = command, mode, forget
         self.seen = []
         self.elicit = self.sample = None
-        self.client = Client(
-            StdioServerParameters(command=command[0], args=command[1:]),
-            mode=mode,
+        self.client = self.new_client()
+
+    def new_client(self):
+        url = self.command[0]
+        servers = {
+            "stdio": lambda: StdioServerParameters(command=url, args=self.command[1:]),
+            "http": lambda: url,
+            "sse": lambda: sse_client(url),
+        }
+        return Client(
+            servers[self.speaks](),
+            mode=self.mode,
             elicitation_callback=self._elicit,
             sampling_callback=self._sample,
             list_roots_callback=self._roots,
             message_handler=self._message,
         )
+
+    @property
+    def speaks(self):
+        if not self.command[0].startswith("http"):
+            return "stdio"
+        return "sse" if self.command[0].endswith("/sse") else "http"
 
     @property
     def legacy(self):
@@ -153,7 +173,9 @@ async def unknown_tool(peer):
 
 
 async def big(peer):
-    equal(len((await peer.text("big", {"bytes": 1 << 20})).encode()), 1 << 20)
+    # Of HTTP+SSE the SDK reads events up to 1 MiB; what is around the text must fit too.
+    size = (1 << 20) - 1024 if peer.speaks == "sse" else 1 << 20
+    equal(len((await peer.text("big", {"bytes": size})).encode()), size)
 
 
 async def content_kinds(peer):
@@ -388,6 +410,48 @@ async def input_required_many(peer):
         assert len(asked) >= 2, f"{tool} asked {len(asked)} times"
 
 
+async def resumed(peer):
+    """Legacy: the stream of the answer ends in the middle of the call, and the SDK must come back for the rest."""
+
+    async def again():
+        equal(await peer.text("test_reconnection", {}), "Reconnection test completed successfully")
+
+    await again()
+    await at_once([again] * 3)
+
+
+async def many_kinds_at_once(peer):
+    peer.elicit = accept([])
+    peer.sample = lambda params: said("ok")
+    calls = []
+    for i in range(6):
+        for tool, args in [
+            ("echo", {"message": str(i)}), ("sleep", {"ms": 20 * i}), ("progress", {"steps": 3}), ("big", {"bytes": 100_000}),
+            ("test_elicitation", {"message": str(i)}), ("test_sampling", {"prompt": str(i)}), ("list_roots", {}),
+        ]:
+            calls.append(lambda tool=tool, args=args: peer.text(tool, args))
+    await at_once(calls)
+
+
+async def mirrored_argument(peer):
+    """An argument that travels in a header too; what a header cannot hold is encoded."""
+    await every(peer.client.list_tools, "tools")
+    for region in ["eu-west-1", "Zürich", " padded ", "=?base64?eA==?="]:
+        equal(await peer.text("test_x_mcp_header", {"region": region}), f"Region: {region}")
+    equal(await peer.text("test_x_mcp_header", {}), "Region: none")
+
+
+async def forgotten_session(peer):
+    """The SDK hands the server's error to its user, who connects anew."""
+    await anyio.to_thread.run_sync(lambda: urllib.request.urlopen(peer.forget, data=b"").close())
+    try:
+        raise AssertionError(f"answered: {await peer.client.call_tool('echo', {'message': 'lost'})}")
+    except MCPError as error:
+        assert "session" in error.message.lower(), error.message
+    async with peer.new_client() as client:
+        equal((await client.call_tool("echo", {"message": "found"})).content[0].text, "found")
+
+
 CHECKS = [
     identity, tools_list, schema_is_listed_verbatim, echo, add, tool_error, wrong_arguments, unknown_tool, big, content_kinds,
     progress, cancel, concurrent_calls, resources_list, resources_read, unknown_resource, resource_updated, tools_changed,
@@ -396,6 +460,23 @@ CHECKS = [
 ]
 LEGACY_CHECKS = [ping]
 MODERN_CHECKS = [input_required, input_required_many]
+
+
+def checks_of(peer):
+    checks = CHECKS + (LEGACY_CHECKS if peer.legacy else MODERN_CHECKS)
+    if peer.speaks == "http":
+        checks += [resumed, many_kinds_at_once]
+        if not peer.legacy:
+            checks.append(mirrored_argument)
+        elif peer.forget:
+            checks.append(forgotten_session)
+    return checks
+
+
+async def at_once(calls):
+    async with anyio.create_task_group() as group:
+        for call in calls:
+            group.start_soon(call)
 
 
 async def every(fetch, key):
@@ -471,16 +552,18 @@ async def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--era", choices=["legacy", "modern", "auto"], default="legacy")
     parser.add_argument("--only", type=lambda names: names.split(","))
+    parser.add_argument("--forget")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
 
     def wanted(name):
         return not options.only or name in options.only
 
-    peer = Peer(options.command, "2026-07-28" if options.era == "modern" else options.era)
+    mode = "2026-07-28" if options.era == "modern" else options.era
+    peer = Peer(options.command, mode, options.forget)
     passed = True
     async with peer.client:
-        for check in CHECKS + (LEGACY_CHECKS if peer.legacy else MODERN_CHECKS):
+        for check in checks_of(peer):
             if wanted(check.__name__):
                 passed &= await attempt(check.__name__, check(peer))
         closing = time.monotonic()
@@ -490,7 +573,7 @@ async def main():
         elapsed = time.monotonic() - closing
         assert elapsed < 1.9, f"the server was still there {elapsed:.1f} s after its stdin closed"
 
-    if wanted("closes_with_stdin"):
+    if peer.speaks == "stdio" and wanted("closes_with_stdin"):
         passed &= await attempt("closes_with_stdin", closes_with_stdin())
     return 0 if passed else 1
 

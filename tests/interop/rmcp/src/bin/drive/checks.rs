@@ -12,7 +12,12 @@ use std::{
 use rmcp::{ServiceError, model::*, service::ServerSink};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::{task::JoinSet, time};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+    time,
+};
 
 use crate::{
     Outcome,
@@ -429,6 +434,65 @@ pub async fn input_required_many(peer: &Peer) -> Outcome {
         let (result, asked) = asking(peer, false, None, call(peer, tool, json!({}))).await;
         ensure!(result?["isError"] != true, "{tool} failed");
         ensure!(asked.len() >= 2, "{tool} asked {} times", asked.len());
+    }
+    Ok(())
+}
+
+/// Legacy: the stream of the answer ends in the middle of the call, and the SDK must come back for the rest.
+pub async fn resumed(peer: &Peer) -> Outcome {
+    let again = async || {
+        let told = text(peer, "test_reconnection", json!({})).await?;
+        equal(&told, &"Reconnection test completed successfully")
+    };
+    again().await?;
+    let (first, second, third) = tokio::join!(again(), again(), again());
+    first.and(second).and(third)
+}
+
+pub async fn many_kinds_at_once(peer: &Peer) -> Outcome {
+    (peer.hands.lock().decline, peer.hands.lock().content) = (false, None);
+    let mut calls = Vec::new();
+    for i in 0..6 {
+        for (tool, args) in [
+            ("echo", json!({ "message": "x" })),
+            ("sleep", json!({ "ms": 20 * i })),
+            ("progress", json!({ "steps": 3 })),
+            ("big", json!({ "bytes": 100_000 })),
+            ("test_elicitation", json!({ "message": "x" })),
+            ("test_sampling", json!({ "prompt": "x" })),
+            ("list_roots", json!({})),
+        ] {
+            calls.push(text(peer, tool, args));
+        }
+    }
+    for told in futures::future::join_all(calls).await {
+        ensure!(told? != "", "nothing was said");
+    }
+    Ok(())
+}
+
+/// An argument that travels in a header too; what a header cannot hold is encoded.
+pub async fn mirrored_argument(peer: &Peer) -> Outcome {
+    peer.service.list_all_tools().await?;
+    for region in ["eu-west-1", "Zürich", " padded ", "=?base64?eA==?="] {
+        let told = text(peer, "test_x_mcp_header", json!({ "region": region })).await?;
+        equal(&told, &format!("Region: {region}"))?;
+    }
+    equal(&text(peer, "test_x_mcp_header", json!({})).await?, &"Region: none")
+}
+
+/// rmcp opens a new session by itself and repeats the call.
+pub async fn forgotten_session(peer: &Peer, forget: &str) -> Outcome {
+    let address = forget.strip_prefix("http://").and_then(|url| url.split_once('/'));
+    let (address, path) = address.ok_or(format!("not an address: {forget}"))?;
+    let mut socket = TcpStream::connect(address).await?;
+    let head = format!("POST /{path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    socket.write_all(head.as_bytes()).await?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await?;
+    ensure!(answer.starts_with("HTTP/1.1 2"), "nothing was forgotten: {answer}");
+    for message in ["found", "and again"] {
+        equal(&text(peer, "echo", json!({ "message": message })).await?, &message)?;
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Drives a server through the rmcp client: every value that `mcplane fixture` promises, read through the SDK.
 //!
-//! `drive [--era legacy|modern|auto|plain] [--only NAME,NAME] -- COMMAND ARGS…`
+//! `drive [--era legacy|modern|auto|plain] [--only NAME,NAME] [--forget URL] -- COMMAND ARGS… | URL`
 //!
 //! `legacy` names 2025-11-25 in `initialize`, `modern` discovers 2026-07-28, `auto` probes and falls back; `plain` is what rmcp
-//! does unless told otherwise: an `initialize` that names 2026-07-28, a revision without that method.
+//! does unless told otherwise: an `initialize` that names 2026-07-28, a revision without that method. A URL is a server of
+//! Streamable HTTP; a POST to the URL after `--forget` must make it forget its sessions.
 
 #![expect(deprecated, reason = "roots, sampling and logging are still spoken")]
 
@@ -41,7 +42,7 @@ macro_rules! run {
 // On one thread: rmcp handles each notification in a task of its own, which on several threads overtake one another.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<ExitCode> {
-    let (era, only, command) = options()?;
+    let Options { era, only, forget, command } = options()?;
     let peer = Peer::connect(&era, &command).await?;
     let mut passed = run!(peer, only:
         identity tools_list schema_is_listed_verbatim echo add tool_error wrong_arguments unknown_tool big content_kinds progress
@@ -53,23 +54,47 @@ async fn main() -> Outcome<ExitCode> {
     } else {
         run!(peer, only: ping)
     };
-    passed &= attempt("closes_with_stdin", &only, closes_with_stdin(peer)).await;
+    if peer.web {
+        passed &= run!(peer, only: resumed many_kinds_at_once);
+        match forget {
+            _ if peer.modern => passed &= run!(peer, only: mirrored_argument),
+            Some(url) => {
+                let check = forgotten_session(&peer, &url);
+                passed &= attempt("forgotten_session", &only, check).await;
+            }
+            None => {}
+        }
+    }
+    passed &= attempt("closes", &only, closes(peer)).await;
     Ok(ExitCode::from(u8::from(!passed)))
 }
 
-fn options() -> Outcome<(String, HashSet<String>, Vec<String>)> {
-    let (mut era, mut only) = ("legacy".to_owned(), HashSet::new());
+#[derive(Default)]
+struct Options {
+    era: String,
+    only: HashSet<String>,
+    forget: Option<String>,
+    command: Vec<String>,
+}
+
+fn options() -> Outcome<Options> {
+    let mut options = Options { era: "legacy".to_owned(), ..Options::default() };
     let mut args = env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         match arg.as_str() {
-            "--era" => era = value()?,
-            "--only" => only = value()?.split(',').map(str::to_owned).collect(),
-            "--" => return Ok((era, only, args.collect())),
+            "--era" => options.era = value()?,
+            "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
+            "--forget" => options.forget = Some(value()?),
+            "--" => {
+                options.command = args.collect();
+                return Ok(options);
+            }
             _ => break,
         }
     }
-    Err("usage: drive [--era legacy|modern|auto|plain] [--only NAME,NAME] -- COMMAND ARGS…".into())
+    Err("usage: drive [--era legacy|modern|auto|plain] [--only NAME,NAME] -- COMMAND ARGS… | URL"
+        .into())
 }
 
 /// Runs one check and prints its line; one that is not wanted passes.
@@ -88,14 +113,12 @@ async fn attempt(name: &str, only: &HashSet<String>, check: impl Future<Output =
     outcome.is_ok()
 }
 
-async fn closes_with_stdin(peer: Peer) -> Outcome {
+async fn closes(peer: Peer) -> Outcome {
     let started = Instant::now();
     peer.service.cancel().await?;
     let elapsed = started.elapsed();
     match elapsed < CLOSE_MAX {
         true => Ok(()),
-        false => {
-            Err(format!("the server was still there {elapsed:?} after its stdin closed").into())
-        }
+        false => Err(format!("the server was still there {elapsed:?} after closing").into()),
     }
 }

@@ -8,7 +8,7 @@ use rmcp::{
     service::{
         ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
     },
-    transport::TokioChildProcess,
+    transport::{StreamableHttpClientTransport, TokioChildProcess},
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -121,6 +121,8 @@ pub struct Peer {
     pub service: RunningService<RoleClient, Hands>,
     pub hands: Hands,
     pub modern: bool,
+    /// Over Streamable HTTP, not stdio.
+    pub web: bool,
 }
 
 impl Peer {
@@ -128,9 +130,6 @@ impl Peer {
         let [program, args @ ..] = command else {
             return Err("no command after --".into());
         };
-        let mut child = Command::new(program);
-        child.args(args);
-        let child = TokioChildProcess::new(child)?;
         let version = match era {
             "plain" => ProtocolVersion::default(),
             _ => ProtocolVersion::LATEST_WITH_INITIALIZE,
@@ -143,10 +142,18 @@ impl Peer {
             "auto" => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
             _ => return Err(format!("unknown era {era}").into()),
         };
-        let service = hands.clone().serve_with_lifecycle(child, lifecycle).await?;
+        let web = program.starts_with("http");
+        let service = if web {
+            let http = StreamableHttpClientTransport::from_uri(program.as_str());
+            hands.clone().serve_with_lifecycle(http, lifecycle).await?
+        } else {
+            let mut child = Command::new(program);
+            child.args(args);
+            hands.clone().serve_with_lifecycle(TokioChildProcess::new(child)?, lifecycle).await?
+        };
         let info = service.peer_info().ok_or("the server did not say who it is")?;
         let modern = info.protocol_version == ProtocolVersion::V_2026_07_28;
-        Ok(Self { service, hands, modern })
+        Ok(Self { service, hands, modern, web })
     }
 }
 
