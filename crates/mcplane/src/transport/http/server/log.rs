@@ -11,7 +11,8 @@ use mcplane_proto::frame::sse;
 /// oldest go first, and a client that never reads gets no more notifications.
 const EVENTS_MAX: usize = 256;
 
-/// Most bytes of a stream that are kept to be sent again.
+/// Most bytes of a stream that are kept to be sent again; with more than that waiting to be sent,
+/// there are no more notifications either.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// When a client should come back for the rest of a stream.
@@ -42,7 +43,9 @@ impl Log {
     /// Adds an event. A notification that finds no room is dropped; an answer never is.
     pub(super) fn push(&mut self, message: Bytes, is_answer: bool) {
         let waiting = (self.last() + 1).saturating_sub(self.next);
-        if message.is_empty() || (!is_answer && waiting >= EVENTS_MAX as u64) {
+        // Whatever was sent is forgotten first, so that this much is unsent.
+        let is_full = waiting >= EVENTS_MAX as u64 || self.bytes > KEPT_BYTES_MAX;
+        if message.is_empty() || (!is_answer && is_full) {
             return;
         }
         self.bytes += message.len();
