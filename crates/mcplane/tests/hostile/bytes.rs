@@ -246,7 +246,7 @@ fn headers_that_lie_about_the_body() {
     siege(Target::default(), async |world| {
         let mut wire = world.wire().await;
         let echo = || Request::call(1, "echo", json!({"text": "x"}));
-        for _ in 0..200 {
+        for _ in 0..50 {
             wire.send(&echo().with("Mcp-Name", "other")).await.refuses(400, -32020, json!(1));
             wire.send(&echo().header("Mcp-Name", "echo")).await.refuses(400, -32020, json!(1));
             wire.send(&echo().with("Mcp-Method", "tools/list")).await.refuses(
@@ -304,7 +304,7 @@ fn legacy_messages_that_fit_nothing() {
     siege(Target::default(), async |world| {
         let session = world.session(LATEST_LEGACY).await;
         let mut wire = world.wire().await;
-        for n in 0..300 {
+        for n in 0..60 {
             for message in [
                 json!({"jsonrpc": "2.0", "id": n, "result": {}}),
                 json!({"jsonrpc": "2.0", "id": n, "error": {"code": 1, "message": "x"}}),

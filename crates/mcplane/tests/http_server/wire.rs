@@ -325,9 +325,19 @@ impl Response {
         self.json()["error"]["code"].as_i64().unwrap_or(0)
     }
 
+    /// The answer, also where it came as the last event of a stream: on a busy machine a short
+    /// call may take long.
+    pub fn answer(&self) -> Value {
+        if !self.head.is_stream() {
+            return self.json();
+        }
+        let events = std::str::from_utf8(&self.body).unwrap();
+        Event::parse(events.trim_end().rsplit("\n\n").next().unwrap()).json()
+    }
+
     /// The first text of a tool's result.
     pub fn text(&self) -> String {
-        text(&self.json())
+        text(&self.answer())
     }
 
     /// Asserts the status, the code of the error and the id that it answers.
