@@ -195,6 +195,19 @@ async fn the_end_of_the_handshake_comes_before_the_first_request() {
 }
 
 #[tokio::test]
+async fn the_stream_of_what_the_server_asks_comes_before_the_first_request() {
+    for _ in 0..20 {
+        let server = Server::start(|seen| async move {
+            orderly(&seen).unwrap_or_else(|| Reply::result(&seen, text("ok")))
+        })
+        .await;
+        let client = server.legacy_client().await.unwrap();
+        client.call_tool("x", &()).await.unwrap();
+        assert_eq!(server.lines()[2..], ["GET", "POST tools/call"], "{:?}", server.lines());
+    }
+}
+
+#[tokio::test]
 async fn a_batch_is_taken_apart() {
     let server = Server::start(|seen| async move {
         match seen.method() {

@@ -225,12 +225,13 @@ impl Shared {
 
     /// The end of the handshake; then the stream of what the server says unasked.
     pub(super) async fn initialized(self: Arc<Self>, message: Message) {
-        {
-            let _nothing_else = self.legacy.gate.write().await;
-            self.tell(&message).await;
-        }
+        let _nothing_else = self.legacy.gate.write().await;
+        self.tell(&message).await;
         let listen = Arc::clone(&self).listen();
         self.order(Order::Start(super::tasks::Purpose::Stream, Box::pin(listen)));
+        // The stream is asked for first, over the connection that is there: what a server asks
+        // unasked before it has the stream, it asks nobody.
+        tokio::task::yield_now().await;
     }
 
     /// A request.
