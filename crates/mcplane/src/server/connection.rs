@@ -13,12 +13,13 @@ use mcplane_proto::message::{Message, Part, ScanError, ScanFailure, is_batch, sp
 use mcplane_proto::method::Method;
 use mcplane_proto::session::{ServerEvent, ServerSession};
 use serde_json::json;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
 use super::batches::Batches;
 use super::catalog::Catalog;
-use super::context::{ASK_TIMEOUT, Event, NOTES_MAX, Stop};
+use super::context::{ASK_TIMEOUT, Event, Stop};
+use super::outlet::Events;
 use super::{Change, Service};
 use crate::error::Result;
 
@@ -56,8 +57,7 @@ pub(crate) struct Connection {
     pub(crate) session: ServerSession<Asked, InFlight>,
     catalog: Arc<Catalog>,
     generation: u64,
-    pub(super) outlet: mpsc::Sender<Event>,
-    pub(crate) events: mpsc::Receiver<Event>,
+    pub(crate) events: Events,
     /// Complete lines that are not sent yet.
     pub(crate) out: Vec<u8>,
     batches: Batches,
@@ -92,13 +92,11 @@ pub(crate) enum Then {
 
 impl Connection {
     pub(crate) fn new(service: Service) -> Self {
-        let (outlet, events) = mpsc::channel(NOTES_MAX);
         Self {
             session: ServerSession::new(Arc::clone(&service.0.config)),
             generation: service.0.generation.load(Ordering::Acquire),
             catalog: service.catalog(),
-            outlet,
-            events,
+            events: Events::new(),
             out: Vec::new(),
             batches: Batches::default(),
             routes: None,
@@ -146,11 +144,7 @@ impl Connection {
 
     #[cfg(feature = "http")]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        // Never over: the connection itself holds a sender.
-        match self.events.poll_recv(cx) {
-            Poll::Ready(Some(event)) => Poll::Ready(event),
-            _ => Poll::Pending,
-        }
+        self.events.poll_recv(cx)
     }
 
     /// The catalog as it is now: an earlier message of the same read may have changed it.
@@ -301,7 +295,7 @@ impl Connection {
 
     /// What handlers have sent so far: before an inline handler's answer, and in every turn.
     pub(crate) fn send_notes(&mut self) {
-        while let Ok(event) = self.events.try_recv() {
+        while let Some(event) = self.events.try_recv() {
             self.event(event);
         }
     }

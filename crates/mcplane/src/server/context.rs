@@ -19,9 +19,10 @@ use mcplane_proto::version::{Era, Revision};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 use super::Service;
+use super::outlet::Outlet;
 use super::rounds::Rounds;
 use crate::error::{Error, Result};
 
@@ -33,7 +34,7 @@ pub struct Context {
     pub(crate) client: Option<Bytes>,
     pub(crate) client_info: Option<Bytes>,
     pub(crate) level: Option<LogLevel>,
-    pub(crate) outlet: mpsc::Sender<Event>,
+    pub(crate) outlet: Outlet,
     pub(crate) service: Service,
     /// Set for requests that run beside the connection's task and can be cancelled.
     pub(crate) stop: Option<Arc<Stop>>,
@@ -113,7 +114,7 @@ impl Context {
     }
 
     /// Tells how far the work is, if the client asked to be told. `progress` must grow from call to
-    /// call. Lossy on purpose: while [`NOTES_MAX`] notes wait to be sent, more are dropped.
+    /// call. Lossy on purpose: while [`NOTES_MAX`](super::NOTES_MAX) notes wait to be sent, more are dropped.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let token = self.message.part(Part::ProgressToken).and_then(Id::from_json);
         let Some(token) = token else { return };
@@ -143,7 +144,7 @@ impl Context {
     /// (every transport but Streamable HTTP of 2025-11-25, SEP-1699).
     pub fn close_stream(&self) {
         if let (Some(_), Some(id)) = (&self.stop, self.message.id()) {
-            let _ = self.outlet.try_send(Event::ComeBack(id));
+            self.outlet.note(Event::ComeBack(id));
         }
     }
 
@@ -280,7 +281,9 @@ impl Context {
         let id = self.message.id();
         let event = Event::Ask { id, method: P::METHOD, params: json, answer };
         let gone = || Error::closed("the client is gone");
-        self.outlet.send(event).await.map_err(|_| gone())?;
+        if !self.outlet.send(event) {
+            return Err(gone());
+        }
         answered.await.map_err(|_| gone())?.map_err(Error::from)
     }
 
@@ -299,7 +302,7 @@ impl Context {
         let mut out = Vec::with_capacity(json.len() + 64);
         write::notification(&mut out, P::METHOD.as_str(), Some(&json));
         let id = self.stop.as_ref().and_then(|_| self.message.id());
-        let _ = self.outlet.try_send(Event::Note(id, out));
+        self.outlet.note(Event::Note(id, out));
     }
 }
 
@@ -310,9 +313,6 @@ fn elicitation_id() -> Result<String> {
         .map_err(|error| Error::misuse(format!("no randomness for an elicitation id: {error}")))?;
     Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }
-
-/// Events that wait for one connection, at most.
-pub const NOTES_MAX: usize = 1024;
 
 /// How long a client may take to answer a question of ours: a person may have to think.
 pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(10 * 60);

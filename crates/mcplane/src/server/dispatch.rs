@@ -208,7 +208,7 @@ impl Connection {
             client: self.session.client_capabilities(message),
             client_info: self.session.client_info(message),
             level: self.session.log_level(revision, message),
-            outlet: self.outlet.clone(),
+            outlet: self.events.outlet(),
             service: self.service.clone(),
             stop: None,
             rounds,
@@ -249,7 +249,7 @@ impl Connection {
             context.rounds = Some(context.rounds.take().map_or_else(none, Ok)?);
         }
         let handler = handler.clone();
-        let outlet = self.outlet.clone();
+        let outlet = self.events.outlet();
         let answered = id.clone();
         let task = tokio::spawn(async move {
             let output = match handler {
@@ -270,7 +270,7 @@ impl Connection {
                 Err(error) => reply.error(&error),
             }
             // The connection is gone: nobody waits for the answer.
-            let _ = outlet.send(Event::Done(answered, out)).await;
+            outlet.send(Event::Done(answered, out));
         });
         let batch = self.current_batch();
         self.session

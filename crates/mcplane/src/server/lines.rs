@@ -75,7 +75,7 @@ pub(super) async fn serve(
                 Ok(_) => {}
                 Err(error) => return ended(Err(error)),
             },
-            Some(event) = connection.events.recv() => connection.event(event),
+            event = connection.events.recv() => connection.event(event),
             change = changes.recv() => connection.change(change),
             () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
                 connection.expire(Instant::now());

@@ -14,6 +14,7 @@ mod dispatch;
 mod handler;
 mod lines;
 mod outcome;
+mod outlet;
 mod pool;
 mod prompt;
 mod resource;
@@ -39,9 +40,10 @@ use tokio::sync::broadcast;
 
 #[cfg(feature = "http")]
 pub(crate) use connection::{Connection, Cut, Then};
-pub use context::{Context, NOTES_MAX};
+pub use context::Context;
 pub use handler::Boxed;
 pub use outcome::{Failure, IntoPromptResult, IntoResourceResult, IntoToolResult, Json};
+pub use outlet::NOTES_MAX;
 pub use prompt::{IntoPrompt, Prompt, PromptArguments};
 pub use resource::{
     IntoResource, IntoResourceTemplate, Resource, ResourceRequest, ResourceTemplate,

@@ -23,6 +23,9 @@ use crate::server::{Change, Connection};
 /// How long the headers wait for a handler that says nothing. Proxies give up after about a minute.
 const HOLD: Duration = Duration::from_secs(15);
 
+/// Room for a usual answer, in bytes: growing to it costs more than having it.
+const ANSWER_BYTES: usize = 512;
+
 /// Chunks that wait for the client to read them; then the handler's notifications wait, too.
 const CHUNKS_MAX: usize = 16;
 
@@ -39,8 +42,9 @@ pub(super) async fn answer(
     }
     let service = &endpoint.0.service;
     let changes = (message.method() == Some(Method::Listen)).then(|| service.changes());
-    let id = message.part(Part::Id).unwrap_or(b"null").to_vec();
+    let id = message.share(Part::Id).unwrap_or_default();
     let mut connection = Connection::new(service.of(principal));
+    connection.out.reserve(ANSWER_BYTES);
     connection.message(Instant::now(), message);
     connection.send_notes();
     let exchange = Exchange { connection, changes, end: endpoint.0.end.subscribe() };
@@ -144,7 +148,7 @@ impl Exchange {
             tokio::select! {
                 biased;
                 () = chunks.closed() => return,
-                Some(event) = self.connection.events.recv() => {
+                event = self.connection.events.recv() => {
                     self.connection.event(event);
                     self.connection.send_notes();
                 }

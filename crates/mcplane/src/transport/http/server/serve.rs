@@ -16,7 +16,6 @@ use hyper::body::Incoming as RequestBody;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until};
-use tower_service::Service as _;
 
 use super::refusal::Refusal;
 use super::{Body, Endpoint};
@@ -239,9 +238,9 @@ impl hyper::service::Service<Request<RequestBody>> for Site {
         if request.headers().contains_key(UPGRADE) {
             request.extensions_mut().insert(self.upgraded.clone());
         }
-        let answer = self.endpoint.clone().call(request);
+        let answer = self.endpoint.clone().answer(request);
         Box::pin(async move {
-            let response = answer.await?;
+            let response = answer.await;
             Ok(response.map(|body| Tracked { body, _active: active }))
         })
     }
