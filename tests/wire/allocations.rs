@@ -1,6 +1,6 @@
-//! What one inline call costs the server in allocations, once it runs: at most two, which are the
-//! handler's own argument and its result. A test target of its own, because the allocator is that of
-//! the whole program.
+//! What one inline call costs the server in allocations, once it runs. Over lines at most two, which
+//! are the handler's own argument and its result; over HTTP the library for HTTP takes its share. A
+//! test target of its own, because the allocator is that of the whole program.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,15 +9,22 @@
     reason = "a test may panic, and may say what it found"
 )]
 
+use mcplane::transport::http::server::{ConnectionLimits, Endpoint, serve};
+use mcplane::transport::listen::{Limits, Listener};
 use mcplane::transport::{Transport, memory};
 use mcplane::{Server, Tool};
-use mcplane_testkit::{CountingAllocator, Counts, count};
+use mcplane_testkit::{CountingAllocator, Counts, count, so_far};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// One call over HTTP/1.1 with keep-alive, JSON answered: [`PER_CALL_MAX`], the request's and the
+/// response's head, body and futures.
+const PER_HTTP_CALL_MAX: u64 = 20;
 
 const CALLS: u64 = 1024;
 const PER_CALL_MAX: u64 = 2;
@@ -52,6 +59,84 @@ fn an_inline_call_keeps_to_its_budget() {
             );
         }
     }
+}
+
+#[test]
+fn an_inline_call_over_http_keeps_to_its_budget() {
+    let modern = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n";
+    for (era, headers, request) in [("legacy", "", LEGACY), ("modern", modern, MODERN)] {
+        let counts = measure_http(headers, request);
+        #[allow(clippy::cast_precision_loss, reason = "small numbers")]
+        let per_call = counts.allocations as f64 / CALLS as f64;
+        println!(
+            "{era} over HTTP: {per_call} allocations and {} bytes a call",
+            counts.bytes / CALLS
+        );
+        assert!(
+            counts.allocations <= PER_HTTP_CALL_MAX * CALLS,
+            "{per_call} allocations a call in the {era} era over HTTP; {PER_HTTP_CALL_MAX} are the \
+             budget"
+        );
+    }
+}
+
+/// What the server allocates for [`CALLS`] calls over one connection of HTTP/1.1.
+fn measure_http(headers: &str, request: &str) -> Counts {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let service = Server::new("echo", "1")
+            .tool(Tool::inline("echo", |_, echo: Echo| echo.message))
+            .start()
+            .unwrap();
+        let address = "127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind(&address, Limits::default()).await.unwrap();
+        let address = listener.local_address().to_string();
+        let limits = ConnectionLimits::default();
+        tokio::spawn(serve(listener, Endpoint::new(service), limits, std::future::pending()));
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        let mut answer = vec![0; 64 * 1024];
+        let post = |headers: &str, body: &str| {
+            format!(
+                "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+                 Accept: application/json, text/event-stream\r\n{headers}\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        let head = exchange_http(&mut stream, &post("", INITIALIZE), &mut answer).await;
+        let session = head.lines().find(|line| line.starts_with("mcp-session-id")).unwrap();
+        let request = post(&format!("{headers}{session}\r\n"), request);
+        for _ in 0..CALLS {
+            exchange_http(&mut stream, &request, &mut answer).await;
+        }
+        let before = so_far();
+        for _ in 0..CALLS {
+            exchange_http(&mut stream, &request, &mut answer).await;
+        }
+        let after = so_far();
+        let mut counts = after;
+        counts.allocations -= before.allocations;
+        counts.bytes -= before.bytes;
+        counts
+    })
+}
+
+/// Sends a request and reads its answer, which must be a result, without allocating.
+async fn exchange_http<'a>(stream: &mut TcpStream, request: &str, answer: &'a mut [u8]) -> &'a str {
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut filled = 0;
+    loop {
+        let read = stream.read(&mut answer[filled..]).await.unwrap();
+        assert!(read > 0, "the server closed its side");
+        filled += read;
+        // Every answer here is one JSON object.
+        if answer[..filled].ends_with(b"}") {
+            break;
+        }
+    }
+    let text = std::str::from_utf8(&answer[..filled]).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200") && text.contains("\"result\":{"), "{text}");
+    text
 }
 
 /// What the server allocates for [`CALLS`] calls. Client and server share the thread, so the client
