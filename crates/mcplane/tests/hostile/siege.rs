@@ -182,9 +182,8 @@ async fn listening(world: &World) -> crate::wire::Events {
 }
 
 async fn round(mut life: Life, n: u32) -> Life {
-    let said = json!({"text": format!("hello {n}")});
-    let tool = if n % 4 == 0 { "later" } else { "echo" };
-    let said = if n % 4 == 0 { json!({"text": said["text"], "ms": 1}) } else { said };
+    let said = json!({"text": format!("hello {n}"), "ms": 1});
+    let tool = if n.is_multiple_of(4) { "later" } else { "echo" };
     let answer = life.modern.send(&Request::call(n, tool, said.clone())).await;
     assert_eq!((answer.status(), answer.answer()["id"].clone()), (200, json!(n)));
     assert_eq!(answer.text(), said["text"]);

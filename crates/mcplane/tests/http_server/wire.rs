@@ -52,7 +52,7 @@ impl Request {
     /// A request of 2026-07-28 with its envelope and the headers that mirror it.
     pub fn modern(id: impl Into<Value>, method: &str, params: Value) -> Self {
         let body = modern_body(id, method, params);
-        let name = body["params"]["name"].as_str().or(body["params"]["uri"].as_str());
+        let name = body["params"]["name"].as_str().or_else(|| body["params"]["uri"].as_str());
         let request = Self::post(body.to_string())
             .header("MCP-Protocol-Version", MODERN)
             .header("Mcp-Method", method);
