@@ -84,6 +84,8 @@ pub(crate) struct Cut {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     More,
+    /// The client's answer to it.
+    Answer,
     /// Nothing: the answer is complete.
     End,
     /// The client should come back for the rest.
@@ -328,7 +330,7 @@ impl Connection {
                 let (now, asked) = (Instant::now(), (id, answer));
                 let params = Some(params.as_slice());
                 match self.session.ask(now, method, params, ASK_TIMEOUT, asked, &mut self.out) {
-                    Ok(_) => self.end(start, route, Then::More),
+                    Ok(_) => self.end(start, route, Then::Answer),
                     Err((_, answer)) => {
                         let why = format!("this client cannot be asked `{method}`");
                         let _ = answer.send(Err(ErrorObject::new(Code::INVALID_REQUEST, why)));

@@ -114,7 +114,8 @@ impl Context {
     }
 
     /// Tells how far the work is, if the client asked to be told. `progress` must grow from call to
-    /// call. Lossy on purpose: while [`NOTES_MAX`](super::NOTES_MAX) notes wait to be sent, more are dropped.
+    /// call. Lossy on purpose: while [`NOTES_MAX`](super::NOTES_MAX) notes
+    /// or [`NOTES_BYTES_MAX`](super::NOTES_BYTES_MAX) bytes wait to be sent, more are dropped.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let token = self.message.part(Part::ProgressToken).and_then(Id::from_json);
         let Some(token) = token else { return };
@@ -266,8 +267,14 @@ impl Context {
             }
             (_, Era::Legacy) => self.ask_now(params).await?,
         };
-        serde_json::from_slice(&answer)
-            .map_err(|error| Error::malformed(format!("answer to `{}`: {error}", P::METHOD)))
+        serde_json::from_slice(&answer).map_err(|error| {
+            let why = format!("answer to `{}`: {error}", P::METHOD);
+            match self.revision.era() {
+                Era::Legacy => Error::malformed(why),
+                // It came with the call, so the call is wrong.
+                Era::Modern => ErrorObject::invalid_params(why).into(),
+            }
+        })
     }
 
     /// A request of ours, answered by the client on this connection.

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 /// Bytes asked for in one read: as much as a pipe of Linux holds.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Unsent bytes above which no more messages are taken in: the peer does not read its answers.
+/// Unsent bytes above which no more messages are taken in, from the peer or from handlers: the peer
+/// does not read its answers.
 const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How long requests in flight may still run when the peer has closed its side.
@@ -37,7 +38,9 @@ pub(super) async fn serve(
     let mut drained_by: Option<Instant> = None;
     loop {
         take_lines(&mut connection, &mut lines, &mut input);
-        connection.send_notes();
+        if connection.out.len() < OUT_BYTES_MAX {
+            connection.send_notes();
+        }
         let unsent = connection.out.len() - sent;
         if let Some(deadline) = drained_by {
             let idle = connection.is_idle();
@@ -46,7 +49,8 @@ pub(super) async fn serve(
                 return ended(writer.shutdown().await);
             }
         }
-        let reading = drained_by.is_none() && connection.out.len() < OUT_BYTES_MAX;
+        let room = connection.out.len() < OUT_BYTES_MAX;
+        let reading = drained_by.is_none() && room;
         let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
         tokio::select! {
             biased;
@@ -75,7 +79,7 @@ pub(super) async fn serve(
                 Ok(_) => {}
                 Err(error) => return ended(Err(error)),
             },
-            event = connection.events.recv() => connection.event(event),
+            event = connection.events.recv(), if room => connection.event(event),
             change = changes.recv() => connection.change(change),
             () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
                 connection.expire(Instant::now());

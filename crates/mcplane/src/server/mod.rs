@@ -43,7 +43,7 @@ pub(crate) use connection::{Connection, Cut, Then};
 pub use context::Context;
 pub use handler::Boxed;
 pub use outcome::{Failure, IntoPromptResult, IntoResourceResult, IntoToolResult, Json};
-pub use outlet::NOTES_MAX;
+pub use outlet::{NOTES_BYTES_MAX, NOTES_MAX};
 pub use prompt::{IntoPrompt, Prompt, PromptArguments};
 pub use resource::{
     IntoResource, IntoResourceTemplate, Resource, ResourceRequest, ResourceTemplate,

@@ -12,11 +12,31 @@ use super::context::Event;
 /// questions are bounded by the requests in flight.
 pub const NOTES_MAX: usize = 1024;
 
+/// Bytes of notifications that wait for one connection, at most.
+pub const NOTES_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 #[derive(Default)]
 struct Queue {
     events: VecDeque<Event>,
+    /// Bytes of the notifications among them.
+    bytes: usize,
     waker: Option<Waker>,
     is_closed: bool,
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        self.bytes -= weight(&event);
+        Some(event)
+    }
+}
+
+fn weight(event: &Event) -> usize {
+    match event {
+        Event::Note(_, note) => note.len(),
+        _ => 0,
+    }
 }
 
 fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
@@ -30,7 +50,10 @@ pub(crate) struct Outlet(Arc<Mutex<Queue>>);
 impl Outlet {
     /// Sends a notification, unless too much waits already.
     pub(super) fn note(&self, event: Event) {
-        if lock(&self.0).events.len() < NOTES_MAX {
+        let queue = lock(&self.0);
+        let has_room = queue.events.len() < NOTES_MAX && queue.bytes < NOTES_BYTES_MAX;
+        drop(queue);
+        if has_room {
             self.send(event);
         }
     }
@@ -41,6 +64,7 @@ impl Outlet {
         if queue.is_closed {
             return false;
         }
+        queue.bytes += weight(&event);
         queue.events.push_back(event);
         let waker = queue.waker.take();
         drop(queue);
@@ -68,7 +92,7 @@ impl Events {
     }
 
     pub(super) fn try_recv(&self) -> Option<Event> {
-        lock(&self.0).events.pop_front()
+        lock(&self.0).pop()
     }
 
     /// The next event. Cancel safe.
@@ -78,7 +102,7 @@ impl Events {
 
     pub(super) fn poll_recv(&self, cx: &Context<'_>) -> Poll<Event> {
         let mut queue = lock(&self.0);
-        if let Some(event) = queue.events.pop_front() {
+        if let Some(event) = queue.pop() {
             return Poll::Ready(event);
         }
         queue.waker = Some(cx.waker().clone());

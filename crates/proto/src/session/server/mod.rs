@@ -481,11 +481,16 @@ impl<Q, C> ServerSession<Q, C> {
         self.config.revisions.iter().copied().filter(|r| r.era() == Era::Legacy).max()
     }
 
+    /// The revisions that are served, newest first.
+    fn served(&self) -> impl Iterator<Item = Revision> {
+        let mut served = self.config.revisions.clone();
+        served.sort_unstable_by_key(|&revision| std::cmp::Reverse(revision));
+        served.into_iter()
+    }
+
     /// -32022 with the revisions that are served, whichever handshake they need.
     fn unsupported(&self, requested: &str) -> ErrorObject {
-        let mut supported = self.config.revisions.clone();
-        supported.sort_unstable_by_key(|&revision| std::cmp::Reverse(revision));
-        let supported: Vec<_> = supported.into_iter().map(Revision::as_str).collect();
+        let supported: Vec<_> = self.served().map(Revision::as_str).collect();
         let data = json!({"supported": supported, "requested": requested});
         ErrorObject::new(Code::UNSUPPORTED_VERSION, "unsupported protocol version").with_data(&data)
     }

@@ -69,8 +69,7 @@ impl<Q, C> ServerSession<Q, C> {
     }
 
     fn discover(&self) -> Vec<u8> {
-        let modern = self.config.revisions.iter().filter(|r| r.era() == Era::Modern);
-        let names: Vec<_> = modern.map(|revision| revision.as_str()).collect();
+        let names: Vec<_> = self.served().map(Revision::as_str).collect();
         let mut result = b"{\"resultType\":\"complete\",\"supportedVersions\":".to_vec();
         write::json(&mut result, &names);
         self.write_identity(Revision::LATEST, &mut result);

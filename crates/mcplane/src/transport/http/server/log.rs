@@ -40,12 +40,12 @@ impl Log {
         Self { first: 1, next: 1, ..Self::default() }
     }
 
-    /// Adds an event. A notification that finds no room is dropped; an answer never is.
-    pub(super) fn push(&mut self, message: Bytes, is_answer: bool) {
+    /// Adds an event. A notification that finds no room is dropped; what somebody waits for never is.
+    pub(super) fn push(&mut self, message: Bytes, is_awaited: bool) {
         let waiting = (self.last() + 1).saturating_sub(self.next);
         // Whatever was sent is forgotten first, so that this much is unsent.
         let is_full = waiting >= EVENTS_MAX as u64 || self.bytes > KEPT_BYTES_MAX;
-        if message.is_empty() || (!is_answer && is_full) {
+        if message.is_empty() || (!is_awaited && is_full) {
             return;
         }
         self.bytes += message.len();

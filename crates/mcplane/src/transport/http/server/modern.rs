@@ -26,8 +26,9 @@ const HOLD: Duration = Duration::from_secs(15);
 /// Room for a usual answer, in bytes: growing to it costs more than having it.
 const ANSWER_BYTES: usize = 512;
 
-/// Chunks that wait for the client to read them; then the handler's notifications wait, too.
-const CHUNKS_MAX: usize = 16;
+/// Chunks that wait for the client to read them; then the handler's notifications wait, too, up to
+/// [`NOTES_BYTES_MAX`](crate::server::NOTES_BYTES_MAX).
+const CHUNKS_MAX: usize = 2;
 
 /// Answers a request of 2026-07-28.
 pub(super) async fn answer(

@@ -74,8 +74,9 @@ impl Sessions {
         let mut open = self.lock();
         if open.len() >= self.limits.count_max {
             let idle = open.values().filter_map(|session| Some((session.idle_since()?, session)));
-            let oldest =
-                idle.min_by_key(|(since, _)| *since).map(|(_, session)| session.id.clone());
+            // Those first that nobody has used: opening sessions must not end those of others.
+            let order = |(since, session): &(Instant, &Arc<Session>)| (session.is_used(), *since);
+            let oldest = idle.min_by_key(order).map(|(_, session)| session.id.clone());
             let evicted = oldest.and_then(|id| open.remove(&id));
             let full = || Refusal::overloaded("every session is taken", 10);
             evicted.ok_or_else(full)?.end();
@@ -256,6 +257,11 @@ impl Session {
         self.lock().connection.session.legacy_revision().is_some()
     }
 
+    /// Whether anything but `initialize` and `notifications/initialized` came.
+    fn is_used(&self) -> bool {
+        self.lock().routes > ALONE + 2
+    }
+
     /// Since when nothing runs and nobody listens; `None` if that is not so.
     fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
@@ -313,14 +319,14 @@ impl State {
         for cut in cuts {
             let line = out.slice(start..cut.end.saturating_sub(1).max(start));
             start = cut.end;
-            let is_answer = cut.then == Then::End;
             let (route, ends) = match self.is_single {
                 true => (ALONE, false),
-                false => (cut.route.unwrap_or(ALONE), is_answer),
+                false => (cut.route.unwrap_or(ALONE), cut.then == Then::End),
             };
             // Without one, the client has given up the answer that this belongs to.
             let Some(log) = self.logs.get_mut(&route) else { continue };
-            log.push(line, is_answer);
+            // Somebody waits for an answer, and for a question.
+            log.push(line, matches!(cut.then, Then::End | Then::Answer));
             if ends {
                 log.end();
             }
