@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use crate::conformance;
 use crate::run::{cargo, output, run};
 
-const NPM_FOLDERS: [&str; 2] = ["ts1", "ts2"];
+const NPM_FOLDERS: [&str; 3] = ["ts1", "ts2", "inspector"];
 
 /// Installs the peers' packages by name into `.interop/` and returns what could not be, and why.
 /// With `required` that is an error instead.
@@ -112,6 +112,13 @@ fn build_rmcp(root: &Path, installed: &Path) -> anyhow::Result<()> {
     let mut command = cargo(&root.join("tests/interop/rmcp"), &args);
     command.env("CARGO_TARGET_DIR", installed.join("rmcp-target"));
     run(&mut command)
+}
+
+/// Go itself knows what is up to date, and go.sum what a module must be.
+fn build_go(sources: &Path, installed: &Path) -> anyhow::Result<()> {
+    let mut command = quiet("go");
+    command.current_dir(sources.join("go")).args(["build", "-mod=readonly", "-trimpath", "-o"]);
+    run(command.arg(installed.join("go/")).arg("./..."))
 }
 
 /// What a tool says its version is; an error tells what is missing without it.

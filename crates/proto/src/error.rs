@@ -63,7 +63,7 @@ impl Code {
         match self {
             Self::INTERNAL_ERROR | Self::OVERLOADED | Self::HANDLER_TIMEOUT | Self::TRANSPORT => {
                 Fault::Peer
-            },
+            }
             _ => Fault::Caller,
         }
     }

@@ -254,7 +254,8 @@ mod tests {
     #[tokio::test]
     async fn an_exchange_is_small() {
         let (reader, _) = Http::new("http://localhost/").unwrap().open().unwrap();
-        let message = Message::scan(&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}"[..]).unwrap();
+        let message =
+            Message::scan(&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}"[..]).unwrap();
         let shared = || Arc::clone(&reader.0.shared);
         let (message, id) = (|| message.clone(), || Id::from(1));
         let sizes = [
