@@ -1,10 +1,11 @@
 //! The SDKs' clients drive `mcplane fixture`. What they check is in the drivers beside this file.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use crate::{
     child::{binary, run},
     peers::Peer,
+    site::{Site, Tap},
 };
 
 /// A driver takes a few seconds; a check of its own that hangs takes 20 s.
@@ -18,15 +19,19 @@ enum Speaks {
 }
 
 macro_rules! drivers {
-    ($($name:ident: $peer:ident $era:literal speaks $speaks:ident;)+) => {
-        $(#[test]
-        fn $name() {
-            drive(Peer::$peer, $era, Speaks::$speaks);
-        })+
+    ($over:ident: $($name:ident: $peer:ident $era:literal speaks $speaks:ident;)+) => {
+        mod $over {
+            use super::{Peer, Speaks};
+
+            $(#[test]
+            fn $name() {
+                super::drive_over(stringify!($over), Peer::$peer, $era, Speaks::$speaks);
+            })+
+        }
     };
 }
 
-drivers! {
+drivers! { stdio:
     ts1: Ts1 "legacy" speaks Legacy;
     ts2_legacy: Ts2 "legacy" speaks Legacy;
     ts2_modern: Ts2 "modern" speaks Modern;
@@ -39,17 +44,94 @@ drivers! {
     rmcp_probing: Rmcp "auto" speaks Modern;
     // By default rmcp names 2026-07-28 in `initialize`; the answer is the newest revision that has it.
     rmcp_default: Rmcp "plain" speaks Legacy;
+    go_legacy: Go "legacy" speaks Legacy;
+    go_probing: Go "auto" speaks Modern;
+    go_2025_06_18: Go "2025-06-18" speaks Legacy;
+    go_2025_03_26: Go "2025-03-26" speaks Legacy;
+    go_2024_11_05: Go "2024-11-05" speaks Legacy;
 }
 
-fn drive(peer: Peer, era: &str, speaks: Speaks) {
+drivers! { http:
+    ts1: Ts1 "legacy" speaks Legacy;
+    ts2_legacy: Ts2 "legacy" speaks Legacy;
+    ts2_modern: Ts2 "modern" speaks Modern;
+    ts2_probing: Ts2 "auto" speaks Modern;
+    python_legacy: Python "legacy" speaks Legacy;
+    python_modern: Python "modern" speaks Modern;
+    python_probing: Python "auto" speaks Modern;
+    rmcp_legacy: Rmcp "legacy" speaks Legacy;
+    rmcp_modern: Rmcp "modern" speaks Modern;
+    rmcp_probing: Rmcp "auto" speaks Modern;
+    rmcp_default: Rmcp "plain" speaks Legacy;
+    go_legacy: Go "legacy" speaks Legacy;
+    go_probing: Go "auto" speaks Modern;
+    go_2025_06_18: Go "2025-06-18" speaks Legacy;
+    go_2025_03_26: Go "2025-03-26" speaks Legacy;
+    go_2024_11_05: Go "2024-11-05" speaks Legacy;
+}
+
+// rmcp has no HTTP+SSE.
+drivers! { sse:
+    ts1: Ts1 "legacy" speaks Legacy;
+    ts2: Ts2 "legacy" speaks Legacy;
+    python: Python "legacy" speaks Legacy;
+    go: Go "2024-11-05" speaks Legacy;
+    go_newest: Go "legacy" speaks Legacy;
+}
+
+fn drive_over(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
     if !peer.is_there() {
         return;
     }
+    if transport == "stdio" {
+        return drive(peer, era, speaks, &[], &[binary().to_owned(), "fixture".to_owned()]);
+    }
+    let words = [binary(), "fixture", "--transport", transport, "--listen", "localhost:0"];
+    let site = Site::start(&words.map(str::to_owned));
+    let tap = Tap::on(&site);
+    let options = ["--forget".to_owned(), tap.forget_url()];
+    let options = if transport == "http" { options.as_slice() } else { &[] };
+    let driven = std::panic::catch_unwind(|| drive(peer, era, speaks, options, &[tap.url.clone()]));
+    let name = thread::current().name().unwrap_or("drive").replace("::", "-");
+    assert!(driven.is_ok(), "what was said is in {}", tap.keep(&name));
+    if transport == "http" {
+        listen_in(&tap, era, speaks);
+    }
+    site.interrupt();
+}
+
+fn drive(peer: Peer, era: &str, speaks: Speaks, options: &[String], server: &[String]) {
     let mut words = peer.program("drive");
-    words.extend(["--era", era, "--", binary(), "fixture"].map(str::to_owned));
-    let ended = run(&words, LIMIT).ok();
-    // Each driver has checks that only one era has.
-    let only = if speaks == Speaks::Modern { "ok input_required\n" } else { "ok ping\n" };
-    assert!(ended.stdout.contains(only), "{era} was not spoken: {ended}");
+    words.extend(["--era", era].map(str::to_owned));
+    words.extend_from_slice(options);
+    words.push("--".to_owned());
+    words.extend_from_slice(server);
+    let ended = run(&words, LIMIT).ok().left_nothing();
+    // Each driver has checks that only one era has, or one transport.
+    let modern = speaks == Speaks::Modern;
+    let mut wanted = vec![if modern { "ok input_required\n" } else { "ok ping\n" }];
+    if !options.is_empty() {
+        wanted.extend(["ok resumed\n", "ok many_kinds_at_once\n"]);
+        wanted.push(if modern { "ok mirrored_argument\n" } else { "ok forgotten_session\n" });
+    }
+    for wanted in wanted {
+        assert!(ended.stdout.contains(wanted), "{era}: no {wanted:?} in {ended}");
+    }
     assert!(!ended.stdout.contains("FAIL"), "{ended}");
+}
+
+/// What the driver cannot see: that its SDK did on the wire what the check was meant for.
+fn listen_in(tap: &Tap, era: &str, speaks: Speaks) {
+    if speaks == Speaks::Modern {
+        for header in ["mcp-method: tools/call", "mcp-name: echo", "mcp-param-region: =?base64?"] {
+            assert!(tap.was_asked(header), "no client sent {header:?}");
+        }
+        return;
+    }
+    assert!(tap.was_asked("mcp-session-id: "), "no session");
+    assert!(tap.was_asked("\"notifications/cancelled\""), "no call was cancelled");
+    // Only since 2025-11-25 does a stream begin with an event to come back to.
+    if ["legacy", "plain"].contains(&era) {
+        assert!(tap.was_asked("last-event-id: "), "no stream was resumed");
+    }
 }

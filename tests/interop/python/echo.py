@@ -1,8 +1,14 @@
-"""An echo server on the Python SDK 2.x over stdio. `run` speaks both eras: the client's opening decides."""
+"""A server on the Python SDK 2.x: `echo.py`, over stdio, or `echo.py http|sse PORT`. It speaks both eras: the client's opening decides."""
 
-from mcp.server.mcpserver import MCPServer
+import sys
+
+import anyio
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.streamable_http import EventMessage, EventStore
+from pydantic import BaseModel
 
 server = MCPServer("echo-python")
+counts = {"cancelled": 0}
 
 
 @server.tool(structured_output=False)
@@ -17,5 +23,71 @@ def add(a: int, b: int) -> str:
     return str(a + b)
 
 
+class Who(BaseModel):
+    name: str
+
+
+class Events(EventStore):
+    """Events are numbered through; a stream is resumed after one of its own."""
+
+    def __init__(self):
+        self.all = []
+
+    async def store_event(self, stream_id, message):
+        self.all.append((stream_id, message))
+        return str(len(self.all))
+
+    async def replay_events_after(self, last_event_id, send_callback):
+        last = int(last_event_id)
+        stream = self.all[last - 1][0]
+        for number, (of, message) in enumerate(self.all[last:], last + 1):
+            if of == stream and message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return stream
+
+
+def add_features():
+    async def steps(count: int, context: Context) -> str:
+        for step in range(1, count + 1):
+            await context.report_progress(step)
+        return "done"
+
+    async def sleep(ms: int) -> str:
+        try:
+            await anyio.sleep(ms / 1000)
+        except anyio.get_cancelled_exc_class():
+            counts["cancelled"] += 1
+            raise
+        return "slept"
+
+    def cancelled() -> str:
+        return str(counts["cancelled"])
+
+    async def ask(context: Context) -> str:
+        answer = await context.elicit("Who are you?", Who)
+        return f"{answer.action} {answer.data.name}" if answer.action == "accept" else answer.action
+
+    async def change(context: Context) -> str:
+        server.add_tool(lambda: "extra", name="extra")
+        await context.session.send_tool_list_changed()
+        return "changed"
+
+    async def leave(context: Context) -> str:
+        await context.close_sse_stream()
+        await anyio.sleep(0.1)
+        return "came back"
+
+    for tool in [steps, sleep, cancelled, ask, change, leave]:
+        server.add_tool(tool, structured_output=False)
+
+
 if __name__ == "__main__":
-    server.run()
+    match sys.argv[1:]:
+        case ["http", port]:
+            add_features()
+            server.run("streamable-http", port=int(port), event_store=Events(), retry_interval=50)
+        case ["sse", port]:
+            add_features()
+            server.run("sse", port=int(port))
+        case _:
+            server.run()

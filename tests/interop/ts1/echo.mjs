@@ -1,19 +1,100 @@
-// An echo server on the TypeScript SDK 1.x over stdio.
+// A server on the TypeScript SDK 1.x: `echo.mjs`, over stdio, or `echo.mjs http|sse PORT`.
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { z } from 'zod';
 
-const server = new McpServer({ name: 'echo-ts1', version: '1.0.0' });
+const text = (text) => ({ content: [{ type: 'text', text }] });
+const sleep = (ms, signal) => new Promise((done, gone) => {
+  const timer = setTimeout(done, ms);
+  signal?.addEventListener('abort', () => (clearTimeout(timer), cancelled++, gone(new Error('cancelled'))));
+});
+let cancelled = 0;
 
-server.registerTool(
-  'echo',
-  { description: 'Says the message back.', inputSchema: { message: z.string() } },
-  ({ message }) => ({ content: [{ type: 'text', text: message }] }),
-);
-server.registerTool(
-  'add',
-  { description: 'Adds two numbers.', inputSchema: { a: z.number(), b: z.number() } },
-  ({ a, b }) => ({ content: [{ type: 'text', text: String(a + b) }] }),
-);
+function newServer() {
+  const server = new McpServer({ name: 'echo-ts1', version: '1.0.0' });
+  const tool = (name, inputSchema, run) => server.registerTool(name, { description: name, inputSchema }, run);
+  server.registerTool(
+    'echo',
+    { description: 'Says the message back.', inputSchema: { message: z.string() } },
+    ({ message }) => text(message),
+  );
+  server.registerTool(
+    'add',
+    { description: 'Adds two numbers.', inputSchema: { a: z.number(), b: z.number() } },
+    ({ a, b }) => text(String(a + b)),
+  );
+  if (process.argv[2]) {
+    tool('steps', { count: z.number() }, async ({ count }, { _meta, sendNotification }) => {
+      for (let progress = 1; progress <= count; progress++) {
+        await sendNotification({ method: 'notifications/progress', params: { progressToken: _meta.progressToken, progress } });
+      }
+      return text('done');
+    });
+    tool('sleep', { ms: z.number() }, async ({ ms }, { signal }) => (await sleep(ms, signal), text('slept')));
+    tool('cancelled', {}, () => text(String(cancelled)));
+    tool('ask', {}, async () => {
+      const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+      const { action, content } = await server.server.elicitInput({ message: 'Who are you?', requestedSchema });
+      return text(`${action} ${content?.name}`);
+    });
+    tool('change', {}, () => (tool('extra', {}, () => text('extra')), text('changed')));
+    tool('leave', {}, async (_args, { closeSSEStream }) => {
+      closeSSEStream?.();
+      await sleep(100);
+      return text('came back');
+    });
+  }
+  return server;
+}
 
-await server.connect(new StdioServerTransport());
+/** Events are numbered through; a stream is resumed after one of its own. */
+class Events {
+  all = [];
+  async storeEvent(stream, message) {
+    return String(this.all.push({ stream, message }));
+  }
+  async getStreamIdForEventId(id) {
+    return this.all[id - 1]?.stream;
+  }
+  async replayEventsAfter(last, { send }) {
+    const { stream } = this.all[last - 1];
+    for (const [i, event] of this.all.entries()) {
+      if (i >= last && event.stream === stream && event.message.jsonrpc) await send(String(i + 1), event.message);
+    }
+    return stream;
+  }
+}
+
+const sessions = {};
+
+async function http(request, response) {
+  const id = request.headers['mcp-session-id'];
+  if (id && !sessions[id]) return response.writeHead(404).end();
+  if (id) return sessions[id].handleRequest(request, response);
+  const transport = new StreamableHTTPServerTransport({
+    sessionIdGenerator: randomUUID,
+    eventStore: new Events(),
+    retryInterval: 50,
+    onsessioninitialized: (id) => void (sessions[id] = transport),
+  });
+  await newServer().connect(transport);
+  return transport.handleRequest(request, response);
+}
+
+async function sse(request, response) {
+  if (request.method === 'POST') {
+    const transport = sessions[new URL(request.url, 'http://localhost').searchParams.get('sessionId')];
+    return transport ? transport.handlePostMessage(request, response) : response.writeHead(404).end();
+  }
+  const transport = new SSEServerTransport('/message', response);
+  sessions[transport.sessionId] = transport;
+  return newServer().connect(transport);
+}
+
+const [, , kind, port] = process.argv;
+if (kind) createServer(kind === 'sse' ? sse : http).listen(Number(port), '127.0.0.1');
+else await newServer().connect(new StdioServerTransport());

@@ -1,0 +1,108 @@
+// A server on the Go SDK: `echo`, over stdio, or `echo http|sse PORT`. It speaks both eras: the client's opening decides.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type (
+	nothing struct{}
+	message struct {
+		Message string `json:"message"`
+	}
+	numbers struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}
+	count struct {
+		Count int `json:"count"`
+	}
+	duration struct {
+		MS int `json:"ms"`
+	}
+)
+
+var cancelled atomic.Int64
+
+func main() {
+	var kind, port string
+	if len(os.Args) == 3 {
+		kind, port = os.Args[1], os.Args[2]
+	}
+	server := newServer(kind != "")
+	same := func(*http.Request) *mcp.Server { return server }
+	switch kind {
+	case "http":
+		options := &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil), PropagateRequestCancellation: true}
+		log.Fatal(http.ListenAndServe("127.0.0.1:"+port, mcp.NewStreamableHTTPHandler(same, options)))
+	case "sse":
+		log.Fatal(http.ListenAndServe("127.0.0.1:"+port, mcp.NewSSEHandler(same, nil)))
+	default:
+		if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+func newServer(features bool) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "echo-go", Version: "1.0.0"}, nil)
+	add(server, "echo", func(_ context.Context, _ *mcp.CallToolRequest, in message) string { return in.Message })
+	add(server, "add", func(_ context.Context, _ *mcp.CallToolRequest, in numbers) string { return strconv.Itoa(in.A + in.B) })
+	if !features {
+		return server
+	}
+	add(server, "steps", func(ctx context.Context, request *mcp.CallToolRequest, in count) string {
+		for step := range in.Count {
+			params := &mcp.ProgressNotificationParams{ProgressToken: request.Params.GetProgressToken(), Progress: float64(step + 1)}
+			if err := request.Session.NotifyProgress(ctx, params); err != nil {
+				return err.Error()
+			}
+		}
+		return "done"
+	})
+	add(server, "sleep", func(ctx context.Context, _ *mcp.CallToolRequest, in duration) string {
+		select {
+		case <-ctx.Done():
+			cancelled.Add(1)
+		case <-time.After(time.Duration(in.MS) * time.Millisecond):
+		}
+		return "slept"
+	})
+	add(server, "cancelled", func(context.Context, *mcp.CallToolRequest, nothing) string { return fmt.Sprint(cancelled.Load()) })
+	add(server, "ask", func(ctx context.Context, request *mcp.CallToolRequest, _ nothing) string {
+		schema := map[string]any{"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}
+		answer, err := request.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Who are you?", RequestedSchema: schema})
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(answer.Action, " ", answer.Content["name"])
+	})
+	add(server, "change", func(context.Context, *mcp.CallToolRequest, nothing) string {
+		add(server, "extra", func(context.Context, *mcp.CallToolRequest, nothing) string { return "extra" })
+		return "changed"
+	})
+	add(server, "leave", func(_ context.Context, request *mcp.CallToolRequest, _ nothing) string {
+		if leave := request.Extra.CloseSSEStream; leave != nil {
+			leave(mcp.CloseSSEStreamArgs{RetryAfter: 50 * time.Millisecond})
+		}
+		time.Sleep(100 * time.Millisecond)
+		return "came back"
+	})
+	return server
+}
+
+func add[In any](server *mcp.Server, name string, run func(context.Context, *mcp.CallToolRequest, In) string) {
+	tool := &mcp.Tool{Name: name, Description: "The tool " + name + "."}
+	mcp.AddTool(server, tool, func(ctx context.Context, request *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: run(ctx, request, in)}}}, nil, nil
+	})
+}
