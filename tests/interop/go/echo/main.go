@@ -1,4 +1,4 @@
-// A server on the Go SDK: `echo`, over stdio, or `echo http|sse PORT`. It speaks both eras: the client's opening decides.
+// A server on the Go SDK: `echo`, over stdio, or `echo http|stateless|sse PORT`. It speaks both eras, the newer one not over HTTP with sessions.
 package main
 
 import (
@@ -41,8 +41,11 @@ func main() {
 	server := newServer(kind != "")
 	same := func(*http.Request) *mcp.Server { return server }
 	switch kind {
-	case "http":
-		options := &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil), PropagateRequestCancellation: true}
+	case "http", "stateless":
+		options := &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}
+		if kind == "stateless" {
+			options = &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}
+		}
 		log.Fatal(http.ListenAndServe("127.0.0.1:"+port, mcp.NewStreamableHTTPHandler(same, options)))
 	case "sse":
 		log.Fatal(http.ListenAndServe("127.0.0.1:"+port, mcp.NewSSEHandler(same, nil)))
