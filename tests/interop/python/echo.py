@@ -73,6 +73,7 @@ def add_features():
         return "changed"
 
     async def leave(context: Context) -> str:
+        await anyio.sleep(0.05)  # the event that the client comes back with goes out beside this call
         await context.close_sse_stream()
         await anyio.sleep(0.1)
         return "came back"
