@@ -91,7 +91,9 @@ fn drive_over(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
     let tap = Tap::on(&site);
     let options = ["--forget".to_owned(), tap.forget_url()];
     let options = if transport == "http" { options.as_slice() } else { &[] };
-    let driven = std::panic::catch_unwind(|| drive(peer, era, speaks, options, &[tap.url.clone()]));
+    let driven = std::panic::catch_unwind(|| {
+        drive(peer, era, speaks, options, std::slice::from_ref(&tap.url))
+    });
     let name = thread::current().name().unwrap_or("drive").replace("::", "-");
     assert!(driven.is_ok(), "what was said is in {}", tap.keep(&name));
     if transport == "http" {

@@ -159,8 +159,7 @@ async fn ask(client: &Client, asked: &Mutex<u32>) {
 }
 
 async fn change(client: &Client) {
-    let mut filter = ListenFilter::default();
-    filter.tools_list_changed = true;
+    let filter = ListenFilter { tools_list_changed: true, ..ListenFilter::default() };
     let mut changes = client.listen(filter).await.unwrap();
     assert_eq!(text(client, "change", json!({})).await, "changed");
     assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));

@@ -26,6 +26,7 @@ pub fn setup(root: &Path, required: bool) -> anyhow::Result<Vec<String>> {
     }
     outcomes.push(("python", peer("python").venv()));
     outcomes.push(("conformance", conformance::setup(root)));
+    outcomes.push(("go", build_go(root, &root.join(".interop"))));
     outcomes.push(("rmcp", build_rmcp(root, &root.join(".interop"))));
 
     let mut skipped = Vec::new();
@@ -115,10 +116,10 @@ fn build_rmcp(root: &Path, installed: &Path) -> anyhow::Result<()> {
 }
 
 /// Go itself knows what is up to date, and go.sum what a module must be.
-fn build_go(sources: &Path, installed: &Path) -> anyhow::Result<()> {
+fn build_go(root: &Path, installed: &Path) -> anyhow::Result<()> {
     let mut command = quiet("go");
-    command.current_dir(sources.join("go")).args(["build", "-mod=readonly", "-trimpath", "-o"]);
-    run(command.arg(installed.join("go/")).arg("./..."))
+    command.args(["build", "-mod=readonly", "-trimpath", "-o"]).arg(installed.join("go/"));
+    run(command.arg("./...").current_dir(root.join("tests/interop/go")))
 }
 
 /// What a tool says its version is; an error tells what is missing without it.
