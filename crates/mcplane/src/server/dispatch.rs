@@ -49,7 +49,9 @@ impl Connection {
         let name = required(message, Part::Name, "name")?;
         let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", short(&name)));
         let tool = catalog.tools.get(&name).ok_or_else(unknown)?;
-        let arguments = Arguments::new(message.share(Part::Arguments));
+        // Go writes a map that is not there as null.
+        let given = message.share(Part::Arguments).filter(|json| **json != *b"null");
+        let arguments = Arguments::new(given);
         if let Err(violations) = tool.input.check(arguments.as_bytes()) {
             let why = format!("invalid arguments for tool `{name}`: {violations}");
             // From 2025-11-25 on the model reads it and mends its call; before, the client.

@@ -36,30 +36,32 @@ where
         return Err(too_large(bytes_max));
     }
     let mut body = pin!(body);
-    // A body that is here already needs no timer.
     let first = match at_once(next(&mut body)).await {
-        Some(first) => first,
-        None => timeout(BODY_WAIT, next(&mut body)).await.map_err(|_| too_slow())?,
+        Some(None) => return Ok(Bytes::new()),
+        Some(Some(piece)) => piece?,
+        None => Bytes::new(),
     };
-    let Some(first) = first.transpose()? else { return Ok(Bytes::new()) };
     if body.is_end_stream() && first.len() <= bytes_max {
         return Ok(first);
     }
-    let mut whole = BytesMut::from(&*first);
-    let rest = async {
-        while let Some(piece) = next(&mut body).await {
-            whole.extend_from_slice(&piece?);
-            if whole.len() > bytes_max {
-                return Err(too_large(bytes_max));
-            }
+    // What is not here yet gets a timer, on the heap: most bodies are here already.
+    let rest = Box::pin(timeout(BODY_WAIT, rest(&mut body, &first, bytes_max)));
+    rest.await.map_err(|_| too_slow())?
+}
+
+async fn rest<B>(body: &mut Pin<&mut B>, first: &[u8], bytes_max: usize) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: fmt::Display,
+{
+    let mut whole = BytesMut::from(first);
+    while whole.len() <= bytes_max {
+        match next(body).await.transpose()? {
+            Some(piece) => whole.extend_from_slice(&piece),
+            None => return Ok(whole.freeze()),
         }
-        Ok(())
-    };
-    timeout(BODY_WAIT, rest).await.map_err(|_| too_slow())??;
-    match whole.len() <= bytes_max {
-        true => Ok(whole.freeze()),
-        false => Err(too_large(bytes_max)),
     }
+    Err(too_large(bytes_max))
 }
 
 fn too_large(bytes_max: usize) -> Refusal {

@@ -67,6 +67,13 @@ struct Inner {
     end: watch::Sender<bool>,
 }
 
+/// A response that is there, or one to wait for: a future of its own, so that responses which are
+/// there already do not carry its weight.
+enum Answer {
+    Now(Response<Body>),
+    Later(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+}
+
 /// One of the requests that are being answered.
 pub(super) struct Permit(Arc<AtomicUsize>);
 
@@ -184,7 +191,10 @@ impl Endpoint {
                 check_media(&head.headers, place.is_none())?;
                 let body = body::collect(body, config.body_bytes_max).await?;
                 match place {
-                    None => self.post(&head.headers, body, permit, principal).await,
+                    None => match self.post(&head.headers, body, permit, principal)? {
+                        Answer::Now(response) => Ok(response),
+                        Answer::Later(response) => Ok(response.await),
+                    },
                     Some(_) => legacy_sse::post(self, &head.uri, body, principal.as_deref()),
                 }
             }
@@ -195,33 +205,34 @@ impl Endpoint {
     }
 
     /// A message, or a batch, of either era.
-    async fn post(
+    fn post(
         &self,
         headers: &HeaderMap,
         body: Bytes,
         permit: Permit,
         principal: Option<Arc<str>>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Answer, Refusal> {
         let service = &self.0.service;
         let payload = match classify(headers, body, service) {
             Ok(Payload::Modern(message)) => {
-                return Ok(modern::answer(self, message, principal, permit).await);
+                return Ok(modern::answer(self, message, principal, permit));
             }
             Ok(payload) => payload,
-            Err(misfit) => return Ok(misfit.response()),
+            Err(misfit) => return Ok(Answer::Now(misfit.response())),
         };
         if self.0.config.stateless {
-            return Ok(modern::answer_stateless(self, headers, payload, principal, permit).await);
+            return Ok(modern::answer_stateless(self, headers, payload, principal, permit));
         }
         if let Payload::Initialize(message) = payload {
-            return session::initialize(&self.0.sessions, service, principal, message);
+            let sessions = &self.0.sessions;
+            return session::initialize(sessions, service, principal, message).map(Answer::Now);
         }
         let session = self.session(headers, principal.as_deref())?;
         Ok(match session.post(payload) {
-            Opened::Nothing => empty(StatusCode::ACCEPTED),
-            Opened::Answer(answer) => json(StatusCode::OK, answer),
-            Opened::Refused(error) => json(StatusCode::BAD_REQUEST, error),
-            Opened::Stream(reader) => reader.respond(permit).await,
+            Opened::Nothing => Answer::Now(empty(StatusCode::ACCEPTED)),
+            Opened::Answer(answer) => Answer::Now(json(StatusCode::OK, answer)),
+            Opened::Refused(error) => Answer::Now(json(StatusCode::BAD_REQUEST, error)),
+            Opened::Stream(reader) => reader.respond(permit),
         })
     }
 
@@ -357,17 +368,16 @@ fn check_media(headers: &HeaderMap, streams: bool) -> Result<(), Refusal> {
 
 /// Whether a media type may come back; no `Accept` allows everything (RFC 9110 §12.5.1).
 fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    let family = media.split_inclusive('/').next().unwrap_or_default().as_bytes();
+    let fits = |range: &[u8]| {
+        let range = range.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+        range.eq_ignore_ascii_case(media.as_bytes())
+            || range == b"*/*"
+            || range.strip_suffix(b"*").is_some_and(|range| range.eq_ignore_ascii_case(family))
+    };
     let mut values = headers.get_all(ACCEPT).iter().peekable();
-    if values.peek().is_none() {
-        return true;
-    }
-    let family = media.split('/').next().unwrap_or_default();
-    values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|range| {
-        let range = range.split(';').next().unwrap_or_default().trim();
-        range.eq_ignore_ascii_case(media)
-            || range == "*/*"
-            || range.strip_suffix("/*").is_some_and(|range| range.eq_ignore_ascii_case(family))
-    })
+    values.peek().is_none()
+        || values.any(|value| value.as_bytes().split(|&byte| byte == b',').any(fits))
 }
 
 fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {

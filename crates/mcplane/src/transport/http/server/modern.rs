@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::body::Source;
 use super::classify::{Misfit, Named, Payload, status};
-use super::{Body, Endpoint, Permit, empty, json, log, session};
+use super::{Answer, Body, Endpoint, Permit, empty, json, log, session};
 use crate::server::{Change, Connection};
 
 /// How long the headers wait for a handler that says nothing. Proxies give up after about a minute.
@@ -31,36 +31,35 @@ const ANSWER_BYTES: usize = 512;
 const CHUNKS_MAX: usize = 2;
 
 /// Answers a request of 2026-07-28.
-pub(super) async fn answer(
+pub(super) fn answer(
     endpoint: &Endpoint,
     message: Message,
     principal: Option<Arc<str>>,
     permit: Permit,
-) -> Response<Body> {
+) -> Answer {
     if message.kind() == Kind::Notification {
         // Nothing to cancel by an id that the client chose: closing the stream does that.
-        return empty(StatusCode::ACCEPTED);
+        return Answer::Now(empty(StatusCode::ACCEPTED));
     }
     let service = &endpoint.0.service;
     let changes = (message.method() == Some(Method::Listen)).then(|| service.changes());
     let id = message.share(Part::Id).unwrap_or_default();
-    let mut connection = Connection::new(service.of(principal));
-    connection.out.reserve(ANSWER_BYTES);
-    connection.message(Instant::now(), message);
-    connection.send_notes();
-    let exchange = Exchange { connection, changes, end: endpoint.0.end.subscribe() };
-    exchange.respond(&id, permit).await
+    let mut exchange = Exchange { connection: Connection::new(service.of(principal)), changes };
+    exchange.connection.out.reserve(ANSWER_BYTES);
+    exchange.connection.message(Instant::now(), message);
+    exchange.connection.send_notes();
+    exchange.respond(endpoint, id, permit)
 }
 
 /// Answers a request of the legacy eras for an endpoint that keeps no sessions. Nobody can be asked
 /// anything, and nothing can be resumed.
-pub(super) async fn answer_stateless(
+pub(super) fn answer_stateless(
     endpoint: &Endpoint,
     headers: &HeaderMap,
     payload: Payload,
     principal: Option<Arc<str>>,
     permit: Permit,
-) -> Response<Body> {
+) -> Answer {
     let mut connection = Connection::new(endpoint.0.service.of(principal));
     // 2025-03-26 did not name itself (2025-06-18 transports §Protocol version header).
     let revision = match Named::of(headers) {
@@ -71,7 +70,7 @@ pub(super) async fn answer_stateless(
     match payload {
         Payload::Initialize(message) => connection.message(now, message),
         Payload::Message(message) if message.kind() != Kind::Request => {
-            return empty(StatusCode::ACCEPTED);
+            return Answer::Now(empty(StatusCode::ACCEPTED));
         }
         Payload::Message(message) | Payload::Modern(message) => {
             connection.session.assume(revision);
@@ -79,7 +78,8 @@ pub(super) async fn answer_stateless(
         }
         Payload::Batch(_) if !revision.has_batches() => {
             let why = "batches are not part of this revision";
-            return Misfit::new(None, ErrorObject::new(Code::INVALID_REQUEST, why)).response();
+            let error = ErrorObject::new(Code::INVALID_REQUEST, why);
+            return Answer::Now(Misfit::new(None, error).response());
         }
         Payload::Batch(batch) => {
             connection.session.assume(revision);
@@ -87,22 +87,40 @@ pub(super) async fn answer_stateless(
         }
     }
     connection.send_notes();
-    let exchange = Exchange { connection, changes: None, end: endpoint.0.end.subscribe() };
-    // Errors of the legacy eras ride on 200: no answer begins like this one.
-    exchange.respond(b"", permit).await
+    // Errors of the legacy eras ride on 200: no answer begins like that of no id.
+    Exchange { connection, changes: None }.respond(endpoint, Bytes::new(), permit)
 }
 
 struct Exchange {
     connection: Connection,
     changes: Option<broadcast::Receiver<Change>>,
-    end: watch::Receiver<bool>,
 }
 
 impl Exchange {
-    async fn respond(mut self, id: &[u8], permit: Permit) -> Response<Body> {
-        // An inline handler has answered already: it needs no timer.
-        let silent = self.is_silent() && timeout(HOLD, self.hold()).await.is_err();
-        if !silent && self.is_over() {
+    /// An inline handler has answered already: it needs neither a future nor a timer.
+    fn respond(self, endpoint: &Endpoint, id: Bytes, permit: Permit) -> Answer {
+        if self.is_silent() {
+            return Answer::Later(Box::pin(self.hold(endpoint.clone(), id, permit)));
+        }
+        Answer::Now(self.begin(endpoint, &id, permit))
+    }
+
+    /// Waits until the handler has said something, or for as long as proxies do.
+    async fn hold(mut self, endpoint: Endpoint, id: Bytes, permit: Permit) -> Response<Body> {
+        let said = async {
+            while self.is_silent() {
+                let event = self.connection.events.recv().await;
+                self.connection.event(event);
+                self.connection.send_notes();
+            }
+        };
+        let _ = timeout(HOLD, said).await;
+        self.begin(&endpoint, &id, permit)
+    }
+
+    /// JSON if that is all there is, else a stream.
+    fn begin(mut self, endpoint: &Endpoint, id: &[u8], permit: Permit) -> Response<Body> {
+        if self.is_over() {
             match one_line(std::mem::take(&mut self.connection.out)) {
                 Ok(answer) if answer.is_empty() => return empty(StatusCode::ACCEPTED),
                 Ok(answer) => return json(status_of(id, &answer), answer),
@@ -110,17 +128,8 @@ impl Exchange {
             }
         }
         let (chunks, body) = mpsc::channel(CHUNKS_MAX);
-        tokio::spawn(self.stream(chunks));
+        tokio::spawn(self.stream(chunks, endpoint.0.end.subscribe()));
         session::event_stream(Body::stream(Source::Task(body), permit))
-    }
-
-    /// Waits until the handler has said something.
-    async fn hold(&mut self) {
-        while self.is_silent() {
-            let event = std::future::poll_fn(|cx| self.connection.poll_event(cx)).await;
-            self.connection.event(event);
-            self.connection.send_notes();
-        }
     }
 
     fn is_silent(&self) -> bool {
@@ -133,7 +142,7 @@ impl Exchange {
 
     /// Sends what comes until the answer is out. A client that goes away takes the body with it;
     /// dropping the connection then cancels the handler.
-    async fn stream(mut self, chunks: mpsc::Sender<Bytes>) {
+    async fn stream(mut self, chunks: mpsc::Sender<Bytes>, mut end: watch::Receiver<bool>) {
         let mut ending = false;
         loop {
             if !self.connection.out.is_empty() {
@@ -155,7 +164,7 @@ impl Exchange {
                 }
                 change = next(&mut self.changes) => self.connection.change(change),
                 // What still runs may finish.
-                _ = self.end.changed(), if !ending => {
+                _ = end.changed(), if !ending => {
                     ending = true;
                     let out = &mut self.connection.out;
                     self.connection.session.end_listens(out, |out| out.push(b'\n'));

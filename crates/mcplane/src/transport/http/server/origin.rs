@@ -7,7 +7,6 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
 };
-use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 
 use super::refusal::Refusal;
@@ -35,18 +34,18 @@ impl Origins {
     ) -> Result<Option<HeaderValue>, Refusal> {
         let mut hosts = headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next(), uri.authority()) {
-            (Some(host), None, _) => host.to_str().ok().map(str::to_owned),
+            (Some(host), None, _) => host.to_str().ok(),
             // HTTP/2 has it in `:authority`.
-            (None, _, Some(authority)) => Some(authority.to_string()),
+            (None, _, Some(authority)) => Some(authority.as_str()),
             _ => None,
         };
-        let Some(authority) = host.and_then(|host| host.parse::<Authority>().ok()) else {
+        let Some(host) = host.and_then(without_port) else {
             return Err(Refusal::new(
                 StatusCode::BAD_REQUEST,
                 "exactly one valid `Host` is needed",
             ));
         };
-        if !self.is_any_host && !self.answers_to(authority.host()) {
+        if !self.is_any_host && !self.answers_to(host) {
             let why = "this endpoint does not answer to that `Host`";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
         }
@@ -73,14 +72,25 @@ impl Origins {
             return true;
         }
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        let authority = authority.and_then(|authority| authority.parse::<Authority>().ok());
-        authority.is_some_and(|authority| is_local(authority.host()))
+        authority.and_then(without_port).is_some_and(is_local)
     }
+}
+
+/// The host of `host[:port]`, an address of IPv6 without its brackets (RFC 9110 §7.2); `None` if it
+/// is none.
+fn without_port(authority: &str) -> Option<&str> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let is_port = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:%".contains(&byte);
+    (is_port && !host.is_empty() && host.bytes().all(is_name)).then_some(host)
 }
 
 /// The names of this machine itself.
 fn is_local(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -24,7 +24,7 @@ use super::body::Source;
 use super::classify::Payload;
 use super::log::{Log, Taken};
 use super::refusal::Refusal;
-use super::{Body, Permit, json};
+use super::{Answer, Body, Permit, json};
 use crate::server::{Connection, Service, Then};
 
 /// How long the headers of an answer wait for a handler that says nothing. Then the client gets a
@@ -396,7 +396,11 @@ pub(super) struct Reader {
 
 impl Reader {
     /// The answer to a POST: JSON if that is all there is, else a stream.
-    pub(super) async fn respond(mut self, permit: Permit) -> Response<Body> {
+    pub(super) fn respond(self, permit: Permit) -> Answer {
+        Answer::Later(Box::pin(self.hold(permit)))
+    }
+
+    async fn hold(mut self, permit: Permit) -> Response<Body> {
         let _ = timeout(HOLD, std::future::poll_fn(|cx| self.poll_news(cx))).await;
         let mut state = self.session.lock();
         let has_priming = state.has_priming();
