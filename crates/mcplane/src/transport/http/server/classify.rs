@@ -174,11 +174,13 @@ fn check_mirror(
     let arguments = message.part(Part::Arguments).and_then(|json| std::str::from_utf8(json).ok());
     let body =
         headers::Body { version: &version, method: &method, name: name.as_deref(), arguments };
-    let names = headers.iter().map(|(name, value)| (name.as_str(), HeaderValue::as_bytes(value)));
+    // All that is mirrored begins like this, and most of what is sent does not.
+    let mirrors = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-"));
+    let mirrors = mirrors.map(|(name, value)| (name.as_str(), HeaderValue::as_bytes(value)));
     let tool = match (message.method(), &name) {
         (Some(Method::ToolsCall), Some(name)) => service.mirrored(name),
         _ => None,
     };
-    headers::validate(names, &body, tool.as_deref().unwrap_or_default())
+    headers::validate(mirrors, &body, tool.as_deref().unwrap_or_default())
         .map_err(|error| error.object())
 }

@@ -244,7 +244,7 @@ impl Endpoint {
         principal: Option<&str>,
     ) -> Result<Response<Body>, Refusal> {
         self.refuse_modern(headers)?;
-        if !accepts(headers, "text/event-stream") {
+        if !accepts(headers, ["text/event-stream"]) {
             let why = "`Accept` must allow text/event-stream";
             return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
         }
@@ -359,25 +359,39 @@ fn check_media(headers: &HeaderMap, streams: bool) -> Result<(), Refusal> {
         let why = "`Content-Type` must be application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
-    if streams && !(accepts(headers, "application/json") && accepts(headers, "text/event-stream")) {
+    if streams && !accepts(headers, ["application/json", "text/event-stream"]) {
         let why = "`Accept` must allow application/json and text/event-stream";
         return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
     }
     Ok(())
 }
 
-/// Whether a media type may come back; no `Accept` allows everything (RFC 9110 §12.5.1).
-fn accepts(headers: &HeaderMap, media: &str) -> bool {
-    let family = media.split_inclusive('/').next().unwrap_or_default().as_bytes();
-    let fits = |range: &[u8]| {
-        let range = range.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-        range.eq_ignore_ascii_case(media.as_bytes())
-            || range == b"*/*"
-            || range.strip_suffix(b"*").is_some_and(|range| range.eq_ignore_ascii_case(family))
-    };
+/// Whether every one of these media types may come back; no `Accept` allows everything (RFC 9110
+/// §12.5.1).
+fn accepts<const N: usize>(headers: &HeaderMap, media: [&str; N]) -> bool {
+    let mut accepted = [false; N];
     let mut values = headers.get_all(ACCEPT).iter().peekable();
-    values.peek().is_none()
-        || values.any(|value| value.as_bytes().split(|&byte| byte == b',').any(fits))
+    if values.peek().is_none() {
+        return true;
+    }
+    for range in values.flat_map(|value| value.as_bytes().split(|&byte| byte == b',')) {
+        let range = range.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+        for (accepted, media) in accepted.iter_mut().zip(media) {
+            *accepted |= is_in(media.as_bytes(), range);
+        }
+    }
+    accepted == [true; N]
+}
+
+/// Whether a media type is in a range: itself, `type/*` or `*/*`.
+fn is_in(media: &[u8], range: &[u8]) -> bool {
+    match range.strip_suffix(b"*") {
+        None => range.eq_ignore_ascii_case(media),
+        Some(b"*/") => true,
+        Some(family) => media
+            .get(..family.len())
+            .is_some_and(|own| family.ends_with(b"/") && own.eq_ignore_ascii_case(family)),
+    }
 }
 
 fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
