@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+#[cfg(feature = "http")]
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -73,6 +74,7 @@ struct Routes {
 }
 
 /// The end of a line in the output, and where it goes.
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "lines need no sorting"))]
 pub(crate) struct Cut {
     pub(crate) end: usize,
     /// `None` if the line belongs to no exchange.

@@ -228,6 +228,7 @@ pub(crate) struct CompiledTool {
     /// Whether 2025-06-18 and 2025-11-25 see structured content as `{"result": …}`.
     pub(crate) wraps: bool,
     /// The arguments that clients mirror in headers (2026-07-28 on HTTP).
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP has headers"))]
     pub(crate) mirrored: Arc<[ParamHeader]>,
 }
 
