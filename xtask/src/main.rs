@@ -30,8 +30,8 @@ cargo xtask CHORE
   icount [--update]
                    instructions per operation in bench/icount against the committed baseline;
                    needs valgrind; --update writes the baseline
-  speed [ROUNDS]   echo over stdio beside the floor, rmcp and the TypeScript SDK, in turns on
-                   one core; writes bench/results/ (default 7 rounds)
+  speed [http]     echo over stdio, or HTTP, beside the floor and peers, in turns on one core;
+                   writes bench/results/
   docs             the API documentation, in target/doc
 
 With CI set in the environment nothing may be skipped.";
@@ -63,10 +63,8 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         }
         ["icount"] => icount::icount(root, icount::Against::Baseline),
         ["icount", "--update"] => icount::icount(root, icount::Against::Nothing),
-        ["speed"] => speed::speed(root, speed::ROUNDS_DEFAULT),
-        ["speed", rounds] => {
-            speed::speed(root, rounds.parse().context("speed takes a number of rounds")?)
-        }
+        ["speed"] => speed::speed(root, speed::ROUNDS_DEFAULT, speed::Over::Stdio),
+        ["speed", "http"] => speed::speed(root, speed::ROUNDS_DEFAULT, speed::Over::Http),
         ["docs"] => check::docs(root),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");

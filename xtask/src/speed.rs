@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
@@ -16,15 +17,26 @@ use serde_json::Value;
 use crate::interop;
 use crate::run::{cargo, output, run, step};
 
-/// Rounds when none are named; medians of an odd number.
-pub const ROUNDS_DEFAULT: usize = 7;
+/// Rounds: medians of an odd number.
+pub const ROUNDS_DEFAULT: usize = 5;
+
+/// What the servers are measured over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    Stdio,
+    Http,
+}
 
 /// One server that is measured.
 struct Server {
     name: &'static str,
     command: Vec<String>,
-    /// Whether its floor writes each answer by itself.
+    tool: &'static str,
+    revision: &'static str,
+    /// Whether its floor writes each answer by itself (stdio).
     plain_floor: bool,
+    /// Where it listens (HTTP).
+    url: Option<&'static str>,
 }
 
 /// What is read off one run.
@@ -39,11 +51,14 @@ struct Figures {
 }
 
 /// Measures and writes `bench/results/<date>-<host>/`.
-pub fn speed(root: &Path, rounds: usize) -> anyhow::Result<()> {
+pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
     step("interop set-up", || interop::setup(root, true))?;
     let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
     step("release build", || run(&mut cargo(root, &build)))?;
-    let servers = servers();
+    let servers = match over {
+        Over::Stdio => over_stdio(),
+        Over::Http => over_http(),
+    };
     let folder = folder(root)?;
     fs::create_dir_all(&folder)?;
     let mut figures = vec![Vec::new(); servers.len() * 2];
@@ -63,25 +78,52 @@ pub fn speed(root: &Path, rounds: usize) -> anyhow::Result<()> {
             }
         }
     }
-    let summary = summary(&servers, &figures, rounds);
-    fs::write(folder.join("summary.md"), &summary)?;
+    let summary = summary(over, &servers, &figures, rounds);
+    let name = if over == Over::Http { "summary-http.md" } else { "summary.md" };
+    fs::write(folder.join(name), &summary)?;
     println!("{summary}\nraw data: {}", folder.display());
     Ok(())
 }
 
 /// Their paths are those seen from the workspace, so that the raw data names no machine's folders.
-fn servers() -> Vec<Server> {
-    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+fn over_stdio() -> Vec<Server> {
     vec![
-        server("mcplane", words("target/release/mcplane fixture"), true),
-        server("mcplane-batch-floor", words("target/release/mcplane fixture"), false),
-        server("rmcp", words(".interop/rmcp-target/release/echo"), true),
-        server("typescript-1", words("node tests/interop/ts1/echo.mjs"), true),
+        stdio("mcplane", "target/release/mcplane fixture", true),
+        stdio("mcplane-batch-floor", "target/release/mcplane fixture", false),
+        stdio("rmcp", ".interop/rmcp-target/release/echo", true),
+        stdio("typescript-1", "node tests/interop/ts1/echo.mjs", true),
     ]
 }
 
-const fn server(name: &'static str, command: Vec<String>, plain_floor: bool) -> Server {
-    Server { name, command, plain_floor }
+fn stdio(name: &'static str, command: &str, plain_floor: bool) -> Server {
+    let command = words(command);
+    Server { name, command, tool: "echo", revision: "legacy", plain_floor, url: None }
+}
+
+fn over_http() -> Vec<Server> {
+    let ours = |name, tool, revision| {
+        let command = "target/release/mcplane fixture --transport http --accept-rate 0 --listen \
+                       127.0.0.1:38471";
+        let url = Some("http://127.0.0.1:38471/mcp");
+        Server { name, command: words(command), tool, revision, plain_floor: false, url }
+    };
+    let command = words(".interop/rmcp-target/release/echo http-json 38472");
+    let url = Some("http://127.0.0.1:38472/");
+    let rmcp = |name, revision| {
+        let command = command.clone();
+        Server { name, command, tool: "echo", revision, plain_floor: false, url }
+    };
+    vec![
+        ours("http-mcplane-2026", "echo", "2026-07-28"),
+        ours("http-mcplane-2025", "echo", "2025-11-25"),
+        ours("http-mcplane-2025-events", "echo_logged", "2025-11-25"),
+        rmcp("http-rmcp-2026", "2026-07-28"),
+        rmcp("http-rmcp-2025", "2025-11-25"),
+    ]
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
 }
 
 fn measure(root: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
@@ -90,15 +132,25 @@ fn measure(root: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
     command
         .arg0(MCPLANE)
         .current_dir(root)
-        .args(["bench", "--pin", "0", "--era", "legacy", "--tool", "echo"])
+        .args(["bench", "--pin", "0", "--era", server.revision, "--tool", server.tool])
         .args(["--args", r#"{"message":"hello"}"#, "--concurrency", "1,32", "--duration", "2s"])
         .args(server.plain_floor.then_some("--plain-floor"))
         .arg("--json")
         .arg(file.strip_prefix(root).unwrap_or(file))
-        .arg("--")
-        .args(&server.command)
         .stdout(Stdio::null());
-    run(&mut command)
+    let Some(url) = server.url else { return run(command.arg("--").args(&server.command)) };
+    let mut listening = Command::new("taskset")
+        .args(["--cpu-list", "0"])
+        .args(&server.command)
+        .current_dir(root)
+        .stdout(Stdio::null())
+        .spawn()
+        .context("cannot start the server under taskset")?;
+    std::thread::sleep(Duration::from_millis(500));
+    let measured = run(command.arg(url));
+    listening.kill()?;
+    listening.wait()?;
+    measured
 }
 
 /// The figures of one file: one call in flight, then 32.
@@ -123,9 +175,21 @@ fn figures(run: &Value) -> anyhow::Result<Figures> {
     })
 }
 
-fn summary(servers: &[Server], figures: &[Vec<Figures>], rounds: usize) -> String {
+fn summary(over: Over, servers: &[Server], figures: &[Vec<Figures>], rounds: usize) -> String {
+    let (what, note) = match over {
+        Over::Stdio => (
+            "stdio",
+            "Command: `cargo xtask speed`. The floor writes each answer by itself, but for \
+             `mcplane-batch-floor`, where one write answers all that one read brought.",
+        ),
+        Over::Http => (
+            "HTTP/1.1 with keep-alive",
+            "Command: `cargo xtask speed http`. The floor is a bare hyper responder. Answers are \
+             JSON, but for `events`, where a log message goes before the answer on a stream.",
+        ),
+    };
     let mut out = format!(
-        "# Echo over stdio, one core, medians of {rounds} rounds\n\n\
+        "# Echo over {what}, one core, medians of {rounds} rounds\n\n\
          | server | in flight | calls/s | ÷ floor | p50 µs | ÷ floor | CPU µs/call | ÷ floor |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|\n"
     );
@@ -146,11 +210,7 @@ fn summary(servers: &[Server], figures: &[Vec<Figures>], rounds: usize) -> Strin
             );
         }
     }
-    out.push_str(
-        "\nCommand: `cargo xtask speed`. Each file holds its run's environment. The floor writes each \
-         answer by itself, but for `mcplane-batch-floor`, where one write answers all that one read \
-         brought.\n",
-    );
+    let _ = writeln!(out, "\n{note} Each file holds its run's environment.");
     out
 }
 

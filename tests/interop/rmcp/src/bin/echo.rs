@@ -1,4 +1,4 @@
-//! A server on rmcp: `echo`, over stdio, or `echo http PORT`.
+//! A server on rmcp: `echo`, over stdio, or `echo http PORT`, or `echo http-json PORT` to be raced.
 
 use std::{
     env,
@@ -20,7 +20,9 @@ use rmcp::{
     tool, tool_router,
     transport::{
         stdio,
-        streamable_http_server::{StreamableHttpService, session::local::LocalSessionManager},
+        streamable_http_server::{
+            StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+        },
     },
 };
 use schemars::JsonSchema;
@@ -136,7 +138,15 @@ impl Features {
 async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<_> = env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["http", port] => http(port.parse()?).await,
+        ["http", port] => http(port.parse()?, Default::default()).await,
+        // As fast as it goes.
+        ["http-json", port] => {
+            let config = StreamableHttpServerConfig::default()
+                .with_legacy_session_mode(false)
+                .with_json_response(true)
+                .with_sse_keep_alive(None);
+            http(port.parse()?, config).await
+        }
         _ => {
             Server.serve(stdio()).await?.waiting().await?;
             Ok(())
@@ -144,9 +154,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-async fn http(port: u16) -> Result<(), Box<dyn Error>> {
+async fn http(
+    port: u16,
+    config: StreamableHttpServerConfig,
+) -> Result<(), Box<dyn Error>> {
     let sessions = LocalSessionManager::default().into();
-    let service = StreamableHttpService::new(|| Ok(Features), sessions, Default::default());
+    let service = StreamableHttpService::new(|| Ok(Features), sessions, config);
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     loop {
         let (socket, _) = listener.accept().await?;

@@ -149,8 +149,7 @@ fn no_envelope(headers: &HeaderMap, message: &Message) -> Option<ErrorObject> {
         )),
         (Named::Unknown(name), _) => {
             let name = name.chars().take(40).collect::<String>();
-            let why = format!("unknown protocol version {name:?}");
-            ErrorObject::new(Code::INVALID_REQUEST, why)
+            ErrorObject::invalid_params(format!("unknown protocol version {name:?}"))
         }
     })
 }

@@ -95,6 +95,11 @@ impl Log {
         self.wake();
     }
 
+    /// Bytes that are kept or wait.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) const fn is_watched(&self) -> bool {
         !self.readers.is_empty()
     }
@@ -145,7 +150,11 @@ impl Log {
     /// The only event, if it is the last one and none was sent: it can go out as JSON.
     pub(super) fn take_answer(&mut self) -> Option<Bytes> {
         let only = self.ended && self.events.len() <= 1 && self.next == self.first;
-        only.then(|| self.events.pop_front().unwrap_or_default())
+        only.then(|| {
+            let answer = self.events.pop_front().unwrap_or_default();
+            self.bytes -= answer.len();
+            answer
+        })
     }
 
     /// Whether a reader would find something; it is woken when it would.

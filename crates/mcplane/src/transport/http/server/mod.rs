@@ -308,7 +308,7 @@ impl Endpoint {
         let (response, conversation) = websocket::server::accept(&mut request, config);
         if let Some(conversation) = conversation {
             let (service, mut end) = (self.0.service.of(principal), self.0.end.subscribe());
-            let end = async move { drop(end.wait_for(|end| *end).await) };
+            let end = async move { drop(end.changed().await) };
             let work = async move {
                 // How a connection breaks concerns nobody but its client.
                 let _ = conversation.serve(&service, end).await;

@@ -34,6 +34,9 @@ const HOLD: Duration = Duration::from_millis(500);
 /// Finished streams of one session that are kept to be sent again.
 const FINISHED_MAX: usize = 16;
 
+/// Bytes of the finished streams of one session that are kept.
+const FINISHED_BYTES_MAX: usize = 1024 * 1024;
+
 /// The stream of what belongs to no request.
 const ALONE: u64 = 0;
 
@@ -359,9 +362,15 @@ impl State {
         let finished = |(route, log): (&u64, &Log)| {
             (*route != ALONE && log.ended && !log.is_watched()).then_some(*route)
         };
-        let all: Vec<u64> = self.logs.iter().filter_map(finished).collect();
-        for route in all.iter().take(all.len().saturating_sub(FINISHED_MAX)) {
-            self.logs.remove(route);
+        let mut all: Vec<u64> = self.logs.iter().filter_map(finished).collect();
+        let mut bytes: usize =
+            all.iter().filter_map(|route| self.logs.get(route)).map(Log::bytes).sum();
+        // The oldest first: their numbers are the lowest.
+        all.reverse();
+        while let Some(route) = all.pop()
+            && (all.len() >= FINISHED_MAX || bytes > FINISHED_BYTES_MAX)
+        {
+            bytes -= self.logs.remove(&route).map_or(0, |log| log.bytes());
         }
     }
 }
