@@ -45,6 +45,12 @@ pub(super) fn page(report: &Report<'_>, command: &str, style: Style) -> String {
     out
 }
 
+/// Whether the server was reached at an address, and not started.
+fn is_address(server: &str) -> bool {
+    let word = server.split(' ').next().unwrap_or_default();
+    word == server && (word.contains("://") || word.starts_with("unix:"))
+}
+
 fn head(out: &mut String, report: &Report<'_>, command: &str, style: Style) {
     let server = &report.identity.server;
     let name = line(server.name.unwrap_or("(a server without a name)"));
@@ -54,7 +60,8 @@ fn head(out: &mut String, report: &Report<'_>, command: &str, style: Style) {
     out.push_str(&format!("{}{version}{title}\n", style.bold(&name)));
     let era = format!("{} ({} era)", report.identity.revision, report.identity.era);
     let offers = report.capabilities.map_or_else(|| "not said".to_owned(), capabilities);
-    for (label, value) in [("command", command), ("speaks", &*era), ("offers", &*offers)] {
+    let place = if is_address(command) { "address" } else { "command" };
+    for (label, value) in [(place, command), ("speaks", &*era), ("offers", &*offers)] {
         for (at, value) in wrap(value, WIDTH - 11).iter().enumerate() {
             let label = if at == 0 { label } else { "" };
             out.push_str(&format!("  {}{value}\n", style.dim(&padded(label, 9))));
