@@ -82,13 +82,20 @@ fn without_a_server_the_usage_is_shown() {
     for (words, part) in [
         (&["inspect"][..], "mcplane inspect -- COMMAND"),
         (&["inspect", "my-server"], "mcplane inspect -- my-server"),
-        (&["inspect", "http://localhost:1/mcp"], "http://localhost:1/mcp"),
+        (&["inspect", "gopher://localhost:1"], "gopher://localhost:1 is no address"),
         (&["inspekt"], "inspect"),
         (&[], "Usage"),
     ] {
         let ended = mcplane(words, LIMIT).code(2);
         assert!(ended.stdout.is_empty() && ended.stderr.contains(part), "no {part:?} in {ended}");
     }
+}
+
+#[test]
+fn an_address_where_nobody_listens_is_named() {
+    let ended = mcplane(&["inspect", "http://127.0.0.1:1/mcp"], LIMIT).code(3);
+    let why = "http://127.0.0.1:1/mcp: cannot connect";
+    assert!(ended.stdout.is_empty() && ended.stderr.contains(why), "{ended}");
 }
 
 #[test]
