@@ -103,9 +103,11 @@ fn a_web_socket_carries_text_frames() {
     assert_eq!((run.results.errors, run.results.calls_ok), (only("transport", 1), 100));
     let script = |n| if n < BEFORE + 50 { Act::Answer } else { Act::Die };
     let run = measure(&plan(100), &Server::start(Kind::WebSocket, script)).unwrap();
-    assert_eq!(run.results.calls_ok, 50);
+    // A reset may overtake the last answers: the server left with calls unread.
+    assert!((40..=50).contains(&run.results.calls_ok), "{}", run.results.calls_ok);
     let broken = run.broken.unwrap();
-    assert!(broken.contains("closed the WebSocket: 1005") || broken.contains("enough"), "{broken}");
+    let ends = ["closed the WebSocket: 1005", "enough", "reset"];
+    assert!(ends.iter().any(|end| broken.contains(end)), "{broken}");
 }
 
 #[test]
