@@ -154,10 +154,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-async fn http(
-    port: u16,
-    config: StreamableHttpServerConfig,
-) -> Result<(), Box<dyn Error>> {
+async fn http(port: u16, config: StreamableHttpServerConfig) -> Result<(), Box<dyn Error>> {
     let sessions = LocalSessionManager::default().into();
     let service = StreamableHttpService::new(|| Ok(Features), sessions, config);
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
