@@ -23,8 +23,9 @@ fn ten_thousand_idle_connections() {
     let wanted = 2 * IDLE as u64 + 500;
     let raised =
         Rlimit { current: Some(wanted), maximum: limit.maximum.map(|max| max.max(wanted)) };
-    let _ = setrlimit(Resource::Nofile, raised);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    // Where the hard limit may be raised, too.
+    let _ = setrlimit(Resource::Nofile, raised);
     let room = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |max| max as usize);
     let minute = Duration::from_secs(60);
     let target = Target {

@@ -407,6 +407,8 @@ pub struct Events {
     wire: Wire,
     text: Vec<u8>,
     events: VecDeque<Event>,
+    /// The length of a stream that was complete when it began.
+    whole: Option<usize>,
     ended: bool,
 }
 
@@ -416,7 +418,8 @@ impl Events {
     pub fn from_parts(wire: Wire, head: Head) -> Self {
         assert!(head.is_stream(), "no stream: {head:?}");
         assert_eq!(head.get("x-accel-buffering"), Some("no"));
-        Self { wire, text: Vec::new(), events: VecDeque::new(), ended: false }
+        let whole = head.get("content-length").map(|length| length.parse().unwrap());
+        Self { wire, text: Vec::new(), events: VecDeque::new(), whole, ended: false }
     }
 
     /// The next event; `None` at the proper end of the stream.
@@ -428,8 +431,12 @@ impl Events {
             if self.ended {
                 return None;
             }
-            let chunk = self.wire.chunk().await.expect("the stream broke off");
-            self.ended = chunk.is_empty();
+            let chunk = match self.whole {
+                Some(length) => self.wire.exactly(length).await,
+                None => self.wire.chunk().await,
+            };
+            let chunk = chunk.expect("the stream broke off");
+            self.ended = chunk.is_empty() || self.whole.is_some();
             self.text.extend_from_slice(&chunk);
             while let Some(at) = self.text.windows(2).position(|window| window == b"\n\n") {
                 let rest = self.text.split_off(at + 2);

@@ -118,13 +118,13 @@ impl Exchange {
         self.begin(&endpoint, &id, permit)
     }
 
-    /// JSON if that is all there is, else a stream.
+    /// JSON if that is all there is; events at once if the answer is among them; else a stream.
     fn begin(mut self, endpoint: &Endpoint, id: &[u8], permit: Permit) -> Response<Body> {
         if self.is_over() {
             match one_line(std::mem::take(&mut self.connection.out)) {
                 Ok(answer) if answer.is_empty() => return empty(StatusCode::ACCEPTED),
                 Ok(answer) => return json(status_of(id, &answer), answer),
-                Err(lines) => self.connection.out = lines,
+                Err(lines) => return session::event_stream(Body::full(events(&lines))),
             }
         }
         let (chunks, body) = mpsc::channel(CHUNKS_MAX);

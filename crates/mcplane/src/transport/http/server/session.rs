@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -404,29 +404,46 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The answer to a POST: JSON if that is all there is, else a stream.
+    /// The answer to a POST. What an inline handler has said is here already: it needs no timer.
     pub(super) fn respond(self, permit: Permit) -> Answer {
-        Answer::Later(Box::pin(self.hold(permit)))
+        match self.poll_news(&Context::from_waker(Waker::noop())) {
+            Poll::Ready(()) => Answer::Now(self.begin(permit)),
+            Poll::Pending => Answer::Later(Box::pin(self.hold(permit))),
+        }
     }
 
-    async fn hold(mut self, permit: Permit) -> Response<Body> {
+    async fn hold(self, permit: Permit) -> Response<Body> {
         let _ = timeout(HOLD, std::future::poll_fn(|cx| self.poll_news(cx))).await;
+        self.begin(permit)
+    }
+
+    /// JSON if that is all there is; events at once if the last one is among them; else a stream.
+    fn begin(mut self, permit: Permit) -> Response<Body> {
         let mut state = self.session.lock();
         let has_priming = state.has_priming();
-        let log = state.logs.get_mut(&self.route);
-        let answer = log.and_then(|log| {
-            let answer = log.take_answer();
-            if answer.is_none() {
-                self.first = log.begin(self.route, has_priming);
-            }
-            answer
-        });
-        drop(state);
-        match answer {
-            Some(answer) if !answer.is_empty() => json(StatusCode::OK, answer),
+        let Some(log) = state.logs.get_mut(&self.route) else {
+            drop(state);
+            return self.stream(permit);
+        };
+        if let Some(answer) = log.take_answer() {
+            drop(state);
             // Without one, the request was cancelled.
-            _ => self.stream(permit),
+            return if answer.is_empty() {
+                self.stream(permit)
+            } else {
+                json(StatusCode::OK, answer)
+            };
         }
+        self.first = log.begin(self.route, has_priming);
+        if log.ended
+            && let Taken::Events(events) = log.take(self.route, self.number, Waker::noop())
+        {
+            drop(state);
+            let first = self.first.as_deref().unwrap_or_default();
+            return event_stream(Body::full([first, &*events].concat().into()));
+        }
+        drop(state);
+        self.stream(permit)
     }
 
     pub(super) fn stream(self, permit: Permit) -> Response<Body> {
