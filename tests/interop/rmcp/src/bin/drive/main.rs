@@ -8,6 +8,8 @@
 
 #![expect(deprecated, reason = "roots, sampling and logging are still spoken")]
 
+#[macro_use]
+mod expect;
 mod checks;
 mod peer;
 
