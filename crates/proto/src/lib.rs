@@ -13,6 +13,7 @@
 //! * [`types`] — what each method's parameters and results say.
 //! * [`session`] — the conversation: handshakes, pending requests, cancellation, progress,
 //!   multi-round trips, subscriptions, timeouts.
+//! * [`translate`] — what one side said, as the other side's revision says it: the era bridge.
 //! * [`limits`] — every bound, with its unit and its reason.
 
 pub mod error;
@@ -24,6 +25,7 @@ pub mod message;
 pub mod meta;
 pub mod method;
 pub mod session;
+pub mod translate;
 pub mod types;
 pub mod version;
 

@@ -10,9 +10,10 @@ use super::{is_null, licence, members, text};
 pub const DEPENDENCIES: &str = "DEPENDENCIES.md";
 
 /// The picture in ARCHITECTURE.md, as a table: a crate and the crates that it may depend on.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 11] = [
     ("mcplane", &["mcplane-macros", "mcplane-process", "mcplane-proto"]),
-    ("mcplane-cli", &["mcplane", "mcplane-lab", "mcplane-process"]),
+    ("mcplane-cli", &["mcplane", "mcplane-gateway", "mcplane-lab", "mcplane-process"]),
+    ("mcplane-gateway", &["mcplane"]),
     ("mcplane-icount", &["mcplane", "mcplane-proto"]),
     ("mcplane-lab", &["mcplane-process", "mcplane-proto"]),
     ("mcplane-macros", &[]),

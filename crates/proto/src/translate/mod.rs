@@ -1,0 +1,1 @@
+//! From one revision to another, message by message: the era bridge.
