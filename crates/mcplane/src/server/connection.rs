@@ -21,6 +21,7 @@ use super::batches::Batches;
 use super::catalog::Catalog;
 use super::context::{ASK_TIMEOUT, Event, Stop};
 use super::outlet::Events;
+use super::relay::{Cancel, Hop};
 use super::{Change, Service};
 use crate::error::Result;
 
@@ -35,20 +36,32 @@ pub(super) fn end_line(out: &mut Vec<u8>) {
 /// A question of ours: the request that it was asked for, and who waits for the answer.
 pub(crate) type Asked = (Option<Id>, oneshot::Sender<Result<Bytes, ErrorObject>>);
 
-/// A request that runs beside the connection's task.
+/// A request that is not answered in the connection's task.
 pub(crate) struct InFlight {
-    pub(super) stop: Arc<Stop>,
-    pub(super) task: AbortHandle,
+    pub(super) work: Work,
     /// The batch that its answer belongs to.
     pub(super) batch: Option<u64>,
     /// The exchange that everything about it belongs to.
     pub(super) route: Option<u64>,
 }
 
+/// Who works on a request.
+pub(super) enum Work {
+    /// A handler in a task of its own.
+    Task(Arc<Stop>, AbortHandle),
+    /// A relay's upstream.
+    Elsewhere(Arc<dyn Cancel>),
+}
+
 impl InFlight {
     fn cancel(&self) {
-        self.stop.raise();
-        self.task.abort();
+        match &self.work {
+            Work::Task(stop, task) => {
+                stop.raise();
+                task.abort();
+            }
+            Work::Elsewhere(request) => request.cancel(),
+        }
     }
 }
 
@@ -63,6 +76,8 @@ pub(crate) struct Connection {
     pub(crate) out: Vec<u8>,
     batches: Batches,
     routes: Option<Routes>,
+    /// Where requests go that are passed on.
+    pub(super) hop: Option<Box<Hop>>,
 }
 
 /// Where the lines of a connection go that has more than one way back to its client.
@@ -96,8 +111,12 @@ pub(crate) enum Then {
 
 impl Connection {
     pub(crate) fn new(service: Service) -> Self {
+        let hop = service.0.relay.as_ref();
+        let hop = hop.map(|relay| Box::new(Hop::new(Arc::clone(relay), service.1.clone())));
+        let config = hop.as_ref().map(|hop| hop.relay.config());
         Self {
-            session: ServerSession::new(Arc::clone(&service.0.config)),
+            session: ServerSession::new(config.unwrap_or_else(|| Arc::clone(&service.0.config))),
+            hop,
             generation: service.0.generation.load(Ordering::Acquire),
             catalog: service.catalog(),
             events: Events::new(),
@@ -106,6 +125,14 @@ impl Connection {
             routes: None,
             service,
         }
+    }
+
+    /// A connection that lasts longer than one request.
+    pub(crate) fn lasting(mut self) -> Self {
+        if let Some(hop) = &mut self.hop {
+            hop.number();
+        }
+        self
     }
 
     /// With a record of where each line goes, for [`Connection::take_cuts`].
@@ -175,6 +202,9 @@ impl Connection {
     pub(crate) fn message(&mut self, now: Instant, message: Message) {
         let start = self.out.len();
         match self.session.receive(now, &message, &mut self.out) {
+            ServerEvent::Request(method, revision) if self.hop.is_some() => {
+                self.relay(method, revision, message);
+            }
             ServerEvent::Request(method, revision) => self.dispatch(method, revision, message),
             ServerEvent::Cancelled(running) => {
                 running.cancel();
@@ -189,6 +219,7 @@ impl Connection {
             }
             ServerEvent::Notification(_) | ServerEvent::Listening(_) | ServerEvent::Handled => {
                 self.end_reply(start);
+                self.tell_relay(message.method());
             }
         }
     }
@@ -288,8 +319,14 @@ impl Connection {
         self.session.running(id?)?.route
     }
 
+    /// Notes a request whose answer comes later, through the events.
+    pub(super) fn begin(&mut self, id: Id, work: Work) {
+        let (batch, route) = (self.current_batch(), self.route());
+        self.session.begin(id, InFlight { work, batch, route });
+    }
+
     /// The batch that is being read.
-    pub(super) fn current_batch(&mut self) -> Option<u64> {
+    fn current_batch(&mut self) -> Option<u64> {
         let batch = self.batches.current();
         if let Some(batch) = batch {
             self.batches.expect(batch);

@@ -17,7 +17,7 @@ use mcplane_proto::version::{Era, Revision};
 use serde_json::json;
 
 use super::Service;
-use super::connection::{Connection, InFlight};
+use super::connection::{Connection, Work};
 use super::context::{Context, Event, Stop};
 use super::handler::Handler;
 use super::outcome::Failure;
@@ -274,9 +274,7 @@ impl Connection {
             // The connection is gone: nobody waits for the answer.
             outlet.send(Event::Done(answered, out));
         });
-        let batch = self.current_batch();
-        self.session
-            .begin(id, InFlight { stop, task: task.abort_handle(), batch, route: self.route() });
+        self.begin(id, Work::Task(stop, task.abort_handle()));
         Ok(())
     }
 }

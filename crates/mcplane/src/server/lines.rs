@@ -31,7 +31,7 @@ pub(super) async fn serve(
     mut writer: impl AsyncWrite + Unpin,
 ) -> Result<()> {
     let mut changes = service.changes();
-    let mut connection = Connection::new(service.clone());
+    let mut connection = Connection::new(service.clone()).lasting();
     let mut input = BytesMut::with_capacity(READ_BYTES);
     let mut lines = Lines::new(MESSAGE_BYTES_MAX);
     let mut sent = 0;

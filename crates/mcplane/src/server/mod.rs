@@ -5,6 +5,7 @@
 //! * `context` — how a handler talks to the client.
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
 //! * `pool` — where handlers run that block or wait; `rounds` — questions without a session.
+//! * [`relay`] — requests that are passed on instead.
 
 mod batches;
 mod catalog;
@@ -17,6 +18,7 @@ mod outcome;
 mod outlet;
 mod pool;
 mod prompt;
+pub mod relay;
 mod resource;
 mod rounds;
 mod tool;
@@ -53,6 +55,7 @@ pub use tool::{Arguments, IntoTool, NoArguments, Tool};
 use catalog::Catalog;
 use handler::Handler;
 use pool::{Pool, PoolConfig};
+use relay::Relay;
 use resource::Pattern;
 use rounds::SealKey;
 
@@ -286,30 +289,23 @@ impl Server {
             resources_list_changed: features.resources,
             resource_subscriptions: features.resources,
         };
-        let info_json = serde_json::to_vec(&self.info)
-            .map_err(|error| Error::misuse(format!("the server's name: {error}")))?;
-        Ok(Service(
-            Arc::new(Shared {
-                config: Arc::new(ServerConfig {
-                    info: self.info,
-                    capabilities,
-                    instructions: self.instructions,
-                    revisions: self.revisions,
-                    features,
-                    offered,
-                    cache: self.cache.clone(),
-                }),
-                info_json,
-                catalog: RwLock::new(Arc::new(self.catalog)),
-                generation: AtomicU64::new(0),
-                changes: broadcast::channel(CHANGES_MAX).0,
-                pool: Pool::new(self.pool),
-                page_size: self.page_size,
-                cache: self.cache,
-                key,
-            }),
-            None,
-        ))
+        let config = ServerConfig {
+            info: self.info,
+            capabilities,
+            instructions: self.instructions,
+            revisions: self.revisions,
+            features,
+            offered,
+            cache: self.cache.clone(),
+        };
+        let shared = Shared {
+            catalog: RwLock::new(Arc::new(self.catalog)),
+            pool: Pool::new(self.pool),
+            page_size: self.page_size,
+            cache: self.cache,
+            ..Shared::new(Arc::new(config), key)?
+        };
+        Ok(Service(Arc::new(shared), None))
     }
 
     /// Serves one connection until the peer closes it. Shorthand for [`Server::start`] and
@@ -348,6 +344,28 @@ pub(crate) struct Shared {
     page_size: usize,
     cache: Cache,
     key: SealKey,
+    /// Who answers instead of the catalog.
+    relay: Option<Arc<dyn Relay>>,
+}
+
+impl Shared {
+    /// A server with nothing in its catalog.
+    fn new(config: Arc<ServerConfig>, key: SealKey) -> Result<Self> {
+        let info_json = serde_json::to_vec(&config.info)
+            .map_err(|error| Error::misuse(format!("the server's name: {error}")))?;
+        Ok(Self {
+            config,
+            info_json,
+            catalog: RwLock::default(),
+            generation: AtomicU64::new(0),
+            changes: broadcast::channel(CHANGES_MAX).0,
+            pool: Pool::new(pool::DEFAULT),
+            page_size: PAGE_SIZE,
+            cache: Cache::default(),
+            key,
+            relay: None,
+        })
+    }
 }
 
 /// What connections tell their clients of.
@@ -360,6 +378,27 @@ pub(crate) enum Change {
 }
 
 impl Service {
+    /// A server that passes on what it is asked.
+    ///
+    /// # Errors
+    /// The operating system has no randomness to give, or the name is not JSON.
+    pub fn relay(relay: Arc<dyn Relay>) -> Result<Self> {
+        let shared = Shared::new(relay.config(), SealKey::random()?)?;
+        Ok(Self(Arc::new(Shared { relay: Some(relay), ..shared }), None))
+    }
+
+    /// Tells every client which lists are not what they were.
+    pub fn lists_changed(&self, tools: bool, prompts: bool, resources: bool) {
+        for (changed, change) in
+            [(tools, Change::Tools), (prompts, Change::Prompts), (resources, Change::Resources)]
+        {
+            if changed {
+                // Nobody connected is nobody to tell.
+                let _ = self.0.changes.send(change);
+            }
+        }
+    }
+
     /// Serves one connection until the peer closes it. What is in flight then gets a moment to
     /// finish.
     ///
@@ -461,7 +500,10 @@ impl Service {
     /// The arguments of a tool that clients mirror in headers.
     #[cfg(feature = "http")]
     pub(crate) fn mirrored(&self, tool: &str) -> Option<Arc<[ParamHeader]>> {
-        self.catalog().tools.get(tool).map(|tool| Arc::clone(&tool.mirrored))
+        match &self.0.relay {
+            Some(relay) => relay.mirrored(tool),
+            None => self.catalog().tools.get(tool).map(|tool| Arc::clone(&tool.mirrored)),
+        }
     }
 
     /// What the server tells of from here on.

@@ -138,6 +138,19 @@ impl<Q, C> ServerSession<Q, C> {
         self.legacy.as_ref().map(|legacy| legacy.revision)
     }
 
+    /// The least severe log messages that the legacy session wants.
+    #[must_use]
+    pub fn legacy_log_level(&self) -> Option<&LogLevel> {
+        self.legacy.as_ref().map(|legacy| &legacy.level)
+    }
+
+    /// The URIs of the resources whose changes the client wants to hear of; one may come twice.
+    pub fn watched(&self) -> impl Iterator<Item = &str> {
+        let of_session = self.legacy.iter().flat_map(|legacy| &legacy.subscriptions);
+        let of_listens = self.listens.values().flat_map(|filter| &filter.resource_subscriptions);
+        of_session.chain(of_listens).map(String::as_str)
+    }
+
     /// Takes one message in. At most one message is appended to `out`.
     pub fn receive(
         &mut self,

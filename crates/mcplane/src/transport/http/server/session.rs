@@ -169,7 +169,7 @@ impl Session {
         let no = |error| Refusal::overloaded(format!("no randomness for a session: {error}"), 1);
         getrandom::fill(&mut random).map_err(no)?;
         let id = format!("{:032x}", u128::from_be_bytes(random)).into();
-        let connection = Connection::new(service.of(principal.clone())).routed();
+        let connection = Connection::new(service.of(principal.clone())).lasting().routed();
         let state = State {
             connection,
             logs: BTreeMap::from([(ALONE, Log::new())]),

@@ -1,0 +1,296 @@
+//! Requests that are passed on instead of answered here: what a gateway builds on.
+//!
+//! The connection still does what belongs to the hop (the handshake, `ping`, subscriptions, the
+//! era of each request, cancellation); everything else goes to a [`Relay`], as bytes.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use mcplane_proto::error::{Code, ErrorObject};
+use mcplane_proto::headers::ParamHeader;
+use mcplane_proto::id::Id;
+use mcplane_proto::message::{Message, Part, write};
+use mcplane_proto::method::Method;
+use mcplane_proto::session::ServerConfig;
+use mcplane_proto::types::LogLevel;
+use mcplane_proto::version::Revision;
+use tokio::sync::oneshot;
+
+use super::connection::{Connection, Work};
+use super::context::Event;
+use super::outlet::Outlet;
+use crate::error::{Error, Result};
+
+/// Answers what clients ask, mostly by asking somebody else. Nothing here may block or wait: it is
+/// called in the connection's task.
+pub trait Relay: Send + Sync + 'static {
+    /// What a connection that begins now is told of the server.
+    fn config(&self) -> Arc<ServerConfig>;
+
+    /// The arguments of a tool that clients mirror in headers (2026-07-28, SEP-2243).
+    fn mirrored(&self, tool: &str) -> Option<Arc<[ParamHeader]>>;
+
+    /// Takes a request over. Either the whole answer is appended to `out`, and `None` comes back;
+    /// or it comes later through [`Relayed::answer`], and until then the client can cancel.
+    fn request(&self, request: Relayed, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>>;
+
+    /// A client begins to watch a resource. Each one that began also ends.
+    fn watch(&self, caller: &Caller, uri: &str);
+
+    /// A client does not watch a resource any more.
+    fn unwatch(&self, caller: &Caller, uri: &str);
+
+    /// A session wants log messages of this level (up to 2025-11-25).
+    fn set_log_level(&self, caller: &Caller, level: &LogLevel);
+
+    /// A connection that lasts longer than one request has ended.
+    fn ended(&self, caller: &Caller);
+}
+
+/// A request in flight somewhere else.
+pub trait Cancel: Send + Sync {
+    /// Nobody waits for the answer any more.
+    fn cancel(&self);
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Caller {
+    /// The connection, if it lasts longer than one request; a number that no other one has.
+    pub connection: Option<u64>,
+    /// Who the client is, where the transport knows.
+    pub principal: Option<Arc<str>>,
+}
+
+/// A request to be passed on. It is answered exactly once: dropped without an answer, it answers
+/// -32603 itself.
+pub struct Relayed {
+    message: Message,
+    method: Method,
+    revision: Revision,
+    capabilities: Option<Bytes>,
+    client_info: Option<Bytes>,
+    level: Option<LogLevel>,
+    caller: Caller,
+    outlet: Outlet,
+    /// `None` once it is answered.
+    id: Option<Id>,
+}
+
+impl Relayed {
+    /// The request as it came.
+    #[must_use]
+    pub const fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub const fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The revision that it is asked under.
+    #[must_use]
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub const fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// What the client can do, as JSON text.
+    #[must_use]
+    pub fn capabilities(&self) -> &[u8] {
+        self.capabilities.as_deref().unwrap_or(b"{}")
+    }
+
+    /// The client's `Implementation`, as JSON text. Display only.
+    #[must_use]
+    pub fn client_info(&self) -> Option<&[u8]> {
+        self.client_info.as_deref()
+    }
+
+    /// The least severe log messages that the client wants to hear of; `None` is silence.
+    #[must_use]
+    pub const fn log_level(&self) -> Option<&LogLevel> {
+        self.level.as_ref()
+    }
+
+    /// The request's id, as JSON text.
+    #[must_use]
+    pub fn id_json(&self) -> &[u8] {
+        self.message.part(Part::Id).unwrap_or(b"null")
+    }
+
+    /// Answers with a whole response, one line without its end.
+    pub fn answer(mut self, response: Vec<u8>) {
+        self.finish(response);
+    }
+
+    /// Answers with an error.
+    pub fn fail(mut self, error: &ErrorObject) {
+        self.finish_with(error);
+    }
+
+    /// Answers into the output of [`Relay::request`].
+    pub fn answer_now(mut self, out: &mut Vec<u8>, write: impl FnOnce(&Self, &mut Vec<u8>)) {
+        self.id = None;
+        write(&self, out);
+    }
+
+    /// Sends a whole notification that belongs to the request. Lossy like
+    /// [`Context::progress`](super::Context::progress).
+    pub fn note(&self, notification: Vec<u8>) {
+        self.outlet.note(Event::Note(self.id.clone(), notification));
+    }
+
+    /// Asks the client something in the middle of the request (up to 2025-11-25). `params` is JSON
+    /// text; the result comes back as JSON text once the receiver is awaited.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn ask(&self, method: Method, params: Vec<u8>) -> Result<Asking> {
+        let (answer, answered) = oneshot::channel();
+        if !self.outlet.send(Event::Ask { id: self.id.clone(), method, params, answer }) {
+            return Err(Error::closed("the client is gone"));
+        }
+        Ok(Asking(answered))
+    }
+
+    fn finish_with(&mut self, error: &ErrorObject) {
+        let mut response = Vec::new();
+        write::error(&mut response, self.message.part(Part::Id), error);
+        self.finish(response);
+    }
+
+    fn finish(&mut self, response: Vec<u8>) {
+        if let Some(id) = self.id.take() {
+            // The connection is gone: nobody waits for the answer.
+            self.outlet.send(Event::Done(id, response));
+        }
+    }
+}
+
+impl Drop for Relayed {
+    fn drop(&mut self) {
+        if self.id.is_some() {
+            self.finish_with(&ErrorObject::new(Code::INTERNAL_ERROR, "the request was lost"));
+        }
+    }
+}
+
+impl fmt::Debug for Relayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relayed")
+            .field("message", &self.message)
+            .field("revision", &self.revision)
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A question that the client has not answered yet.
+#[derive(Debug)]
+pub struct Asking(oneshot::Receiver<Result<Bytes, ErrorObject>>);
+
+impl Asking {
+    /// The answer, as JSON text. Dropping the future does not take the question back; the end of
+    /// the request does.
+    ///
+    /// # Errors
+    /// What the client answered with, or that it did not answer in time or is gone.
+    pub async fn answer(self) -> Result<Bytes, ErrorObject> {
+        let gone = |_| ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone");
+        self.0.await.unwrap_or_else(|error| Err(gone(error)))
+    }
+}
+
+/// What a connection keeps for its relay.
+pub(super) struct Hop {
+    pub(super) relay: Arc<dyn Relay>,
+    pub(super) caller: Caller,
+    watched: HashSet<String>,
+}
+
+impl Hop {
+    pub(super) fn new(relay: Arc<dyn Relay>, principal: Option<Arc<str>>) -> Self {
+        let caller = Caller { connection: None, principal };
+        Self { relay, caller, watched: HashSet::new() }
+    }
+
+    /// The connection lasts.
+    pub(super) fn number(&mut self) {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        self.caller.connection = Some(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+    }
+
+    /// Tells the relay what is watched now and was not, and the other way round.
+    fn watch(&mut self, wanted: HashSet<String>) {
+        for uri in wanted.difference(&self.watched) {
+            self.relay.watch(&self.caller, uri);
+        }
+        for uri in self.watched.difference(&wanted) {
+            self.relay.unwatch(&self.caller, uri);
+        }
+        self.watched = wanted;
+    }
+}
+
+impl Drop for Hop {
+    fn drop(&mut self) {
+        self.watch(HashSet::new());
+        if self.caller.connection.is_some() {
+            self.relay.ended(&self.caller);
+        }
+    }
+}
+
+impl Connection {
+    /// Passes a request on.
+    pub(super) fn relay(&mut self, method: Method, revision: Revision, message: Message) {
+        let (Some(hop), Some(id)) = (&self.hop, message.id()) else { return };
+        let request = Relayed {
+            capabilities: self.session.client_capabilities(&message),
+            client_info: self.session.client_info(&message),
+            level: self.session.log_level(revision, &message),
+            caller: hop.caller.clone(),
+            outlet: self.events.outlet(),
+            id: Some(id.clone()),
+            message,
+            method,
+            revision,
+        };
+        let start = self.out.len();
+        match hop.relay.request(request, &mut self.out) {
+            None => self.end_reply(start),
+            Some(elsewhere) => self.begin(id, Work::Elsewhere(elsewhere)),
+        }
+    }
+
+    /// What the session has answered itself and the relay must know of.
+    pub(super) fn tell_relay(&mut self, method: Option<Method>) {
+        let Some(hop) = &mut self.hop else { return };
+        match method {
+            Some(
+                Method::ResourcesSubscribe
+                | Method::ResourcesUnsubscribe
+                | Method::Listen
+                | Method::Cancelled,
+            ) => hop.watch(self.session.watched().map(str::to_owned).collect()),
+            Some(Method::SetLevel) => {
+                if let Some(level) = self.session.legacy_log_level() {
+                    hop.relay.set_log_level(&hop.caller, level);
+                }
+            }
+            _ => {}
+        }
+    }
+}
