@@ -181,19 +181,32 @@ impl<T> ClientSession<T> {
         tag: T,
         out: &mut Vec<u8>,
     ) -> Result<i64, T> {
-        let Some(peer) = &self.peer else { return Err(tag) };
-        let revision = peer.revision;
-        if !call.method.exists_in(revision) {
-            return Err(tag);
-        }
-        let id = match self.pending.open(now, call.method, call.timeout, Tag::Call(tag)) {
-            Ok(id) => id,
-            Err(Tag::Call(tag)) => return Err(tag),
-            Err(Tag::Handshake(_)) => return Ok(0), // a call was handed in, so a call comes back
-        };
+        let id = self.open(now, call.method, call.timeout, tag)?;
+        let revision = self.peer.as_ref().map_or(Revision::LATEST, |peer| peer.revision);
         let params = self.params(revision, call, id);
         write::request(out, &Id::from(id), call.method.as_str(), params.as_deref());
         Ok(id)
+    }
+
+    /// Notes a request that the caller writes itself, under the id that comes back.
+    ///
+    /// # Errors
+    /// As [`ClientSession::call`].
+    pub fn open(
+        &mut self,
+        now: Instant,
+        method: Method,
+        timeout: Option<Duration>,
+        tag: T,
+    ) -> Result<i64, T> {
+        if !self.peer.as_ref().is_some_and(|peer| method.exists_in(peer.revision)) {
+            return Err(tag);
+        }
+        match self.pending.open(now, method, timeout, Tag::Call(tag)) {
+            Ok(id) => Ok(id),
+            Err(Tag::Call(tag)) => Err(tag),
+            Err(Tag::Handshake(_)) => Ok(0), // a call was handed in, so a call comes back
+        }
     }
 
     /// Sends a notification. `params` is JSON text.
