@@ -1,1 +1,58 @@
-//! What the upstreams offer, merged.
+//! What the upstreams offer, merged; which server answers to which name; which servers cover a need.
+//!
+//! Data and pure functions; only [`store`] touches the disk.
+//!
+//! # Layout, in reading order
+//!
+//! * [`offer`] — one upstream's lists, page by page, entries kept byte for byte.
+//! * [`names`] — filters, renames, and the names under which clients see things.
+//! * [`snapshot`] — the merged catalog: name → [`Route`], URI → [`Route`], what changed.
+//! * [`pages`] — the answers to the list methods, rendered once per revision, and our cursors.
+//! * [`features`] — merged capabilities and instructions.
+//! * [`templates`] — does a URI fit an RFC 6570 template?
+//! * [`negotiate`], [`cover`], [`version`] — ranking servers against what a client needs.
+//! * [`store`] — the last good offers on disk.
+
+pub mod cover;
+pub mod features;
+pub mod names;
+pub mod negotiate;
+pub mod offer;
+pub mod pages;
+pub mod snapshot;
+pub mod store;
+pub mod templates;
+#[cfg(test)]
+mod tests;
+pub mod version;
+
+pub use features::Features;
+pub use names::{Naming, Prefix, Rules, ServerNaming};
+pub use negotiate::{Candidate, Health, Need, Verdict, negotiate};
+pub use offer::{Entry, Kind, Offer};
+pub use snapshot::{Changes, Route, Server, Snapshot};
+pub use store::{Loaded, Store};
+
+/// FNV-1a, 64 bits: short, and the same on every machine and in every release, which names and
+/// file names need. No defence against crafted collisions, and nothing here needs one.
+#[derive(Clone, Copy, Debug)]
+struct Fingerprint(u64);
+
+impl Fingerprint {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Adds a field. Its end counts too, so that `ab`,`c` is not `a`,`bc`.
+    fn add(&mut self, field: &[u8]) {
+        for byte in field.iter().chain(&[0xff]) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn of(fields: &[&str]) -> u64 {
+        let mut all = Self::new();
+        fields.iter().for_each(|field| all.add(field.as_bytes()));
+        all.0
+    }
+}

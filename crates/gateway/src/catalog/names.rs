@@ -1,0 +1,240 @@
+//! Under which names clients see what the upstreams offer: filters first, then renames, then
+//! prefixes.
+#![allow(
+    clippy::exhaustive_structs,
+    clippy::exhaustive_enums,
+    reason = "settings that the caller builds"
+)]
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::Fingerprint;
+
+/// Between a server's name and that of a tool.
+pub const SEPARATOR: &str = "__";
+/// Longest name that we make, in bytes (2025-11-25 tools §Tool names: 1 to 128 characters).
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// How names are made.
+#[derive(Clone, Debug, Default)]
+pub struct Naming {
+    /// When names of tools and prompts get a prefix. URIs never do.
+    pub prefix: Prefix,
+    /// Rules by the name of the server; one without rules shows everything as it is.
+    pub servers: HashMap<Arc<str>, ServerNaming>,
+}
+
+/// When a name gets the prefix `server__`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefix {
+    /// Only if several servers have that name for something of the same kind.
+    #[default]
+    Collision,
+    /// Always.
+    Always,
+}
+
+/// The rules of one server.
+#[derive(Clone, Debug, Default)]
+pub struct ServerNaming {
+    /// For tools.
+    pub tools: Rules,
+    /// For prompts.
+    pub prompts: Rules,
+    /// For URIs of resources and URI templates; they are never renamed.
+    pub resources: Rules,
+}
+
+/// What of one server is shown, under the names that the server itself uses.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Patterns of what is shown, where `*` stands for any characters and `?` for one; empty is
+    /// everything.
+    pub allow: Vec<String>,
+    /// Patterns of what is not, stronger than `allow`.
+    pub deny: Vec<String>,
+    /// Other names: the server's → ours.
+    pub rename: BTreeMap<String, String>,
+}
+
+impl Rules {
+    /// Whether something of this name is shown.
+    #[must_use]
+    pub fn shows(&self, name: &str) -> bool {
+        let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, name));
+        (self.allow.is_empty() || any(&self.allow)) && !any(&self.deny)
+    }
+}
+
+/// Whether the whole of `name` fits a pattern of `*` and `?`.
+#[must_use]
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let (mut pattern, mut rest) = (pattern.chars(), name.chars());
+    // Where to go on when what follows the last `*` does not fit.
+    let mut star: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
+    loop {
+        let (expected, found) = (pattern.clone().next(), rest.clone().next());
+        match (expected, found) {
+            (Some('*'), _) => {
+                pattern.next();
+                star = Some((pattern.clone(), rest.clone()));
+                continue;
+            }
+            (None, None) => return true,
+            (Some(e), Some(f)) if e == '?' || e == f => {
+                pattern.next();
+                rest.next();
+                continue;
+            }
+            _ => {}
+        }
+        // The last `*` takes one more.
+        let Some((after, mut taken)) = star.take() else { return false };
+        if taken.next().is_none() {
+            return false;
+        }
+        (pattern, rest) = (after.clone(), taken.clone());
+        star = Some((after, taken));
+    }
+}
+
+/// A thing with its name after filters and renames.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) server: usize,
+    /// Where it is in the server's list.
+    pub(super) at: usize,
+    pub(super) original: Arc<str>,
+    pub(super) base: Arc<str>,
+}
+
+/// The name that clients see of each, all different; in the same order. What keeps its own name
+/// has it before any made-up name, so that nobody can take it by being called `other__tool`.
+pub(super) fn exposed(all: &[Named], servers: &[Arc<str>], prefix: Prefix) -> Vec<Arc<str>> {
+    let mut holders: HashMap<&str, usize> = HashMap::with_capacity(all.len());
+    all.iter().for_each(|one| *holders.entry(&one.base).or_default() += 1);
+    let keeps = |one: &Named| {
+        prefix == Prefix::Collision && holders.get(&*one.base).is_some_and(|&count| count == 1)
+    };
+    let mut taken: HashSet<Arc<str>> =
+        all.iter().filter(|one| keeps(one)).map(|one| Arc::clone(&one.base)).collect();
+    all.iter()
+        .map(|one| {
+            if keeps(one) {
+                return Arc::clone(&one.base);
+            }
+            let server = servers.get(one.server).map_or("", |name| name);
+            let mut name = prefixed(server, &one.base);
+            // A hash that is taken too is hashed again: this ends, as `taken` is finite.
+            let mut round = 0_u32;
+            while !taken.insert(Arc::clone(&name)) {
+                let mark = Fingerprint::of(&[server, &one.original, &round.to_string()]);
+                name = with_suffix(&format!("{}{SEPARATOR}{}", clean(server), one.base), mark);
+                round += 1;
+            }
+            name
+        })
+        .collect()
+}
+
+/// `server__base`, with a hash in the place of what is too long.
+fn prefixed(server: &str, base: &str) -> Arc<str> {
+    let name = format!("{}{SEPARATOR}{base}", clean(server));
+    if name.len() <= NAME_BYTES_MAX {
+        return name.into();
+    }
+    with_suffix(&name, Fingerprint::of(&[server, base]))
+}
+
+fn with_suffix(name: &str, mark: u64) -> Arc<str> {
+    let suffix = format!("_{:08x}", mark >> 32);
+    let mut end = name.len().min(NAME_BYTES_MAX - suffix.len());
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{suffix}", name.get(..end).unwrap_or_default()).into()
+}
+
+/// A server's name with nothing in it that a tool's name must not have.
+fn clean(server: &str) -> String {
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    server.chars().map(|c| if valid(c) { c } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(server: usize, base: &str) -> Named {
+        Named { server, at: 0, original: base.into(), base: base.into() }
+    }
+
+    fn names(all: &[Named], servers: &[&str], prefix: Prefix) -> Vec<String> {
+        let servers: Vec<Arc<str>> = servers.iter().map(|&name| name.into()).collect();
+        exposed(all, &servers, prefix).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn patterns_fit_whole_names() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("read_*", "read_file", true),
+            ("read_*", "unread_file", false),
+            ("*_file", "read_file", true),
+            ("*a*b", "xaxbxb", true),
+            ("*a*b", "xaxbxc", false),
+            ("?", "é", true),
+            ("?", "", false),
+            ("a**c", "abc", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} on {name}");
+        }
+        // No pattern takes exponential time.
+        assert!(!fits(&"a*".repeat(40), &"a".repeat(4000).replacen('a', "b", 1)));
+    }
+
+    #[test]
+    fn deny_is_stronger_than_allow() {
+        let rules =
+            Rules { allow: vec!["a*".into()], deny: vec!["ab*".into()], ..Rules::default() };
+        assert!(rules.shows("ac") && !rules.shows("abc") && !rules.shows("c"));
+    }
+
+    #[test]
+    fn only_what_collides_is_prefixed() {
+        let all = [named(0, "search"), named(0, "read"), named(1, "search")];
+        let servers = ["web", "files"];
+        assert_eq!(
+            names(&all, &servers, Prefix::Collision),
+            ["web__search", "read", "files__search"]
+        );
+        assert_eq!(
+            names(&all, &servers, Prefix::Always),
+            ["web__search", "web__read", "files__search"]
+        );
+    }
+
+    #[test]
+    fn a_made_up_name_never_takes_a_real_one() {
+        let all = [named(0, "x"), named(1, "x"), named(2, "a__x")];
+        let names = names(&all, &["a", "b", "c"], Prefix::Collision);
+        assert!(names[0].starts_with("a__x_"), "{names:?}");
+        assert_eq!(names[1..], ["b__x", "a__x"]);
+    }
+
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        let long = |end: &str| format!("{}{end}", "t".repeat(126));
+        let all = [named(0, &long("1")), named(0, &long("2")), named(1, &long("1"))];
+        let names = names(&all, &["one server", "two"], Prefix::Always);
+        for name in &names {
+            assert_eq!(name.len(), NAME_BYTES_MAX);
+            assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{name}");
+        }
+        assert!(names[0].starts_with("one_server__t"));
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), 3);
+    }
+}
