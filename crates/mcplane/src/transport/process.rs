@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+pub use mcplane_process::observe::{Tree, Usage};
 pub use mcplane_process::{Child, Command, Exit, ExitReport, Rung, SpawnError, Stderr, StderrTail};
 
 use super::Transport;

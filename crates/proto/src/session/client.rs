@@ -242,6 +242,14 @@ impl<T> ClientSession<T> {
         }
     }
 
+    /// The tags of the requests in flight, in no order.
+    pub fn tags(&self) -> impl Iterator<Item = &T> {
+        self.pending.tags().filter_map(|tag| match tag {
+            Tag::Call(tag) => Some(tag),
+            Tag::Handshake(_) => None,
+        })
+    }
+
     /// A request has begun to stream (a listen was acknowledged): it has no deadline any more.
     pub fn hold(&mut self, id: i64) {
         self.pending.hold(&Id::from(id));

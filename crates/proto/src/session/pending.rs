@@ -77,6 +77,11 @@ impl<T> Pending<T> {
         }
     }
 
+    /// The tags of the requests in flight, in no order.
+    pub fn tags(&self) -> impl Iterator<Item = &T> {
+        self.entries.values().map(|entry| &entry.tag)
+    }
+
     /// A sign of life: the deadline starts again, up to [`REQUEST_TIMEOUT_MAX`] from the start of
     /// the request (basic §Timeouts: progress may reset the clock, a maximum must hold).
     pub fn extend(&mut self, now: Instant, id: &Id) -> Option<&mut Entry<T>> {

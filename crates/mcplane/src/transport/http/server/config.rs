@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use tokio::sync::watch;
 
 use super::origin::Origins;
@@ -35,6 +35,18 @@ pub trait Authenticate: Send + Sync + 'static {
     /// # Errors
     /// The refusal to send.
     fn authenticate<'a>(&'a self, head: &'a Parts) -> Work<'a, Result<Arc<str>, Denied>>;
+}
+
+/// What an endpoint answers beside MCP: health, figures, an administrator's questions.
+pub trait Pages: Send + Sync + 'static {
+    /// Whether there is something at this path.
+    fn has(&self, path: &str) -> bool;
+
+    /// Whether it is for everybody, where others must say who they are.
+    fn is_open(&self, path: &str) -> bool;
+
+    /// The answer. Nothing here may block.
+    fn page(&self, head: &Parts, body: Bytes) -> Response<Bytes>;
 }
 
 /// Why a request was not let in.
@@ -78,6 +90,7 @@ pub(super) struct Config {
     pub(super) stateless: bool,
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
     metadata: Option<Bytes>,
+    pub(super) pages: Option<Arc<dyn Pages>>,
 }
 
 impl Config {
@@ -117,6 +130,7 @@ impl Builder {
             stateless: false,
             authenticate: None,
             metadata: None,
+            pages: None,
         };
         Self { service, config, sessions: SessionLimits::default() }
     }
@@ -202,6 +216,12 @@ impl Builder {
     /// `authorization_servers`.
     pub fn resource_metadata(mut self, document: &serde_json::Value) -> Self {
         self.config.metadata = Some(document.to_string().into());
+        self
+    }
+
+    /// Answers these beside MCP, with the same checks of `Host`, `Origin` and guests.
+    pub fn pages(mut self, pages: Arc<dyn Pages>) -> Self {
+        self.config.pages = Some(pages);
         self
     }
 

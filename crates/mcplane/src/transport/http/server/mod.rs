@@ -36,8 +36,8 @@ use mcplane_proto::headers::{LAST_EVENT_ID, SESSION_ID};
 use tokio::sync::watch;
 
 pub use body::Body;
-pub use config::{Authenticate, BODY_BYTES_MAX, Builder, Denied, IN_FLIGHT_MAX};
-pub use serve::{ConnectionLimits, serve};
+pub use config::{Authenticate, BODY_BYTES_MAX, Builder, Denied, IN_FLIGHT_MAX, Pages};
+pub use serve::{ConnectionLimits, Site, serve};
 pub use session::SessionLimits;
 
 use crate::error::Result;
@@ -149,8 +149,10 @@ impl Endpoint {
             return Ok(json(StatusCode::OK, document.clone()));
         }
         if !config.serves(path) {
-            let why = "there is no MCP endpoint at this path";
-            return Err(Refusal::new(StatusCode::NOT_FOUND, why));
+            return match &config.pages {
+                Some(pages) if pages.has(path) => self.page(Arc::clone(pages), request).await,
+                _ => Err(Refusal::nothing_here()),
+            };
         }
         let permit = Permit(Arc::clone(&self.0.in_flight));
         if self.0.in_flight.fetch_add(1, Ordering::Relaxed) >= config.in_flight_max {
@@ -162,6 +164,26 @@ impl Endpoint {
             Some(authenticate) => Some(authenticate.authenticate(&head).await?),
         };
         self.route(head, body, permit, principal).await
+    }
+
+    /// Something else than MCP, for the same guests.
+    async fn page<B>(
+        &self,
+        pages: Arc<dyn Pages>,
+        request: Request<B>,
+    ) -> Result<Response<Body>, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: fmt::Display,
+    {
+        let (head, body) = request.into_parts();
+        if let (Some(authenticate), false) =
+            (&self.0.config.authenticate, pages.is_open(head.uri.path()))
+        {
+            authenticate.authenticate(&head).await?;
+        }
+        let body = body::collect(body, self.0.config.body_bytes_max).await?;
+        Ok(pages.page(&head, body).map(Body::full))
     }
 
     async fn route<B>(

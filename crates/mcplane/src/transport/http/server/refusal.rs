@@ -29,6 +29,10 @@ impl Refusal {
     }
 
     /// 405.
+    pub(super) fn nothing_here() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "there is no MCP endpoint at this path")
+    }
+
     pub(super) fn not_allowed(allowed: &'static str) -> Self {
         let header = (ALLOW, HeaderValue::from_static(allowed));
         let why = "this method is not allowed here";

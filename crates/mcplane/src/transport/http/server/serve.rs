@@ -47,6 +47,26 @@ impl Default for ConnectionLimits {
     }
 }
 
+/// Endpoints behind one listener, told apart by their paths.
+pub trait Site: Send + Sync + 'static {
+    /// The endpoint that answers at a path; `None` is 404.
+    fn endpoint(&self, path: &str) -> Option<Endpoint>;
+
+    /// Every endpoint, to be closed at shutdown.
+    fn endpoints(&self) -> Vec<Endpoint>;
+}
+
+impl Site for Endpoint {
+    /// Refuses what it does not serve itself.
+    fn endpoint(&self, _: &str) -> Option<Endpoint> {
+        Some(self.clone())
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        vec![self.clone()]
+    }
+}
+
 /// Serves every connection of `listener` until `shutdown` comes: HTTP/1.1, and HTTP/2 by ALPN or
 /// prior knowledge.
 ///
@@ -57,12 +77,13 @@ impl Default for ConnectionLimits {
 /// Cancel safe: dropped, it closes the listener and every connection.
 pub async fn serve(
     listener: Listener,
-    endpoint: Endpoint,
+    site: impl Site,
     limits: ConnectionLimits,
     shutdown: impl Future<Output = ()>,
 ) {
     let drain = listener.limits().drain;
-    let shared = Arc::new(Shared { endpoint, limits, listen: listener.limits().clone() });
+    let site = Arc::new(site);
+    let shared = Arc::new(Shared { site, limits, listen: listener.limits().clone() });
     let mut connections = Connections::default();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -77,13 +98,13 @@ pub async fn serve(
         }
     }
     drop(listener);
-    shared.endpoint.close();
+    shared.site.endpoints().iter().for_each(Endpoint::close);
     connections.drain(drain).await;
-    shared.endpoint.cancel();
+    shared.site.endpoints().iter().for_each(Endpoint::cancel);
 }
 
 struct Shared {
-    endpoint: Endpoint,
+    site: Arc<dyn Site>,
     limits: ConnectionLimits,
     listen: crate::transport::listen::Limits,
 }
@@ -99,8 +120,8 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
     let (stream, _) = Patient::new(stream, &shared.listen, never);
     let activity = Arc::new(Activity::new(shared.limits));
     let upgraded = Upgraded::default();
-    let site = Site {
-        endpoint: shared.endpoint.clone(),
+    let site = Visit {
+        site: Arc::clone(&shared.site),
         activity: Arc::clone(&activity),
         upgraded: upgraded.clone(),
         refused,
@@ -215,16 +236,16 @@ impl Drop for Active {
     }
 }
 
-/// The endpoint, as one connection sees it.
-struct Site {
-    endpoint: Endpoint,
+/// The site, as one connection sees it.
+struct Visit {
+    site: Arc<dyn Site>,
     activity: Arc<Activity>,
     upgraded: Upgraded,
     /// The connection is one too many.
     refused: Option<Duration>,
 }
 
-impl hyper::service::Service<Request<RequestBody>> for Site {
+impl hyper::service::Service<Request<RequestBody>> for Visit {
     type Response = Response<Tracked>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -238,7 +259,12 @@ impl hyper::service::Service<Request<RequestBody>> for Site {
         if request.headers().contains_key(UPGRADE) {
             request.extensions_mut().insert(self.upgraded.clone());
         }
-        let answer = self.endpoint.clone().answer(request);
+        let Some(endpoint) = self.site.endpoint(request.uri().path()) else {
+            let response = Refusal::nothing_here().response();
+            let response = response.map(|body| Tracked { body, _active: active });
+            return Box::pin(std::future::ready(Ok(response)));
+        };
+        let answer = endpoint.answer(request);
         Box::pin(async move {
             let response = answer.await;
             Ok(response.map(|body| Tracked { body, _active: active }))
