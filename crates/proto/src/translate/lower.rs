@@ -20,31 +20,34 @@ use crate::types::json::append;
 use crate::types::{Content, Prompt, Resource, ResourceTemplate, Tool, Wire};
 use crate::version::{Era, Revision};
 
-/// Words that an older revision may not have, and the revision that has them.
+/// Words that an older revision may not have, each after its quote, and the revision that has them.
 const NEW_WORDS: [(&[u8], Revision); 9] = [
-    (b"\"audio\"", Revision::V2025_03_26),
-    (b"\"annotations\"", Revision::V2025_03_26),
-    (b"\"title\"", Revision::V2025_06_18),
-    (b"\"resource_link\"", Revision::V2025_06_18),
-    (b"\"outputSchema\"", Revision::V2025_06_18),
-    (b"\"structuredContent\"", Revision::V2025_06_18),
-    (b"\"icons\"", Revision::V2025_11_25),
-    (b"\"tool_", Revision::V2025_11_25),
-    (b"\"execution\"", Revision::V2025_11_25),
+    (b"audio\"", Revision::V2025_03_26),
+    (b"annotations\"", Revision::V2025_03_26),
+    (b"title\"", Revision::V2025_06_18),
+    (b"resource_link\"", Revision::V2025_06_18),
+    (b"icons\"", Revision::V2025_11_25),
+    (b"tool_", Revision::V2025_11_25),
+    (b"execution\"", Revision::V2025_11_25),
+    // From 2025-06-18, but objects only.
+    (b"outputSchema\"", Revision::V2026_07_28),
+    (b"structuredContent\"", Revision::V2026_07_28),
 ];
 
-/// Whether a text of revision `from` may say something that `to` has no words for. Cheap, and
-/// wrong only on the safe side.
+/// Whether a text of revision `from` may say something that `to` has no words for: one pass over
+/// its quotes, wrong only on the safe side.
 pub(super) fn needs(json: &[u8], from: Revision, to: Revision) -> bool {
     if to >= from {
         return false;
     }
-    let says = |word: &[u8]| memmem::find(json, word).is_some();
-    NEW_WORDS.iter().any(|(word, first)| to < *first && says(word))
-        // Up to 2025-11-25 schema and structured content are objects.
-        || (from.era() == Era::Modern && (says(b"\"structuredContent\"") || says(b"\"outputSchema\"")))
-        // A word may hide behind escapes of plain letters.
-        || says(b"\\u00")
+    memchr::memchr2_iter(b'"', b'\\', json).any(|at| {
+        let rest = json.get(at + 1..).unwrap_or_default();
+        match json.get(at) {
+            // A word may hide behind escapes of plain letters.
+            Some(b'\\') => rest.starts_with(b"u00"),
+            _ => NEW_WORDS.iter().any(|(word, first)| to < *first && rest.starts_with(word)),
+        }
+    })
 }
 
 /// Appends the result of `method` for the older client.

@@ -3,7 +3,6 @@
 use super::text::{New, Object, members, splice};
 use crate::message::{Message, Part};
 use crate::meta::SUBSCRIPTION_ID;
-use crate::version::Revision;
 
 /// Appends a `notifications/progress` with the client's own token.
 pub fn progress(note: &Message, token_json: &[u8], out: &mut Vec<u8>) {
@@ -13,8 +12,7 @@ pub fn progress(note: &Message, token_json: &[u8], out: &mut Vec<u8>) {
 
 /// Appends a `notifications/message`, which every revision says alike. Whether the client asked for
 /// messages of this level is for the caller to see to.
-pub fn log(note: &Message, client: Revision, out: &mut Vec<u8>) {
-    let _ = client;
+pub fn log(note: &Message, out: &mut Vec<u8>) {
     out.extend_from_slice(note.bytes());
 }
 

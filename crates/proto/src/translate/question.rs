@@ -58,7 +58,7 @@ pub fn question_to_legacy(
     let method = Method::parse(&request.method)
         .filter(|method| is_question(*method))
         .ok_or_else(|| format!("{} is no question to a client", shorten(&request.method)))?;
-    let params = ask(method, params, Revision::V2026_07_28, client, elicitation_id)?;
+    let params = legacy_params(method, params, Revision::V2026_07_28, client, elicitation_id)?;
     Ok((method, params))
 }
 
@@ -67,11 +67,11 @@ pub fn question_to_legacy(
 ///
 /// # Errors
 /// A sentence that says why the client's revision cannot ask it.
-pub fn question(ask_: &Message, from: Revision, client: Revision) -> Result<Vec<u8>, String> {
-    let method = ask_.method().filter(|method| is_question(*method));
+pub fn question(ask: &Message, from: Revision, client: Revision) -> Result<Vec<u8>, String> {
+    let method = ask.method().filter(|method| is_question(*method));
     let method = method
-        .ok_or_else(|| format!("{} is no question to a client", shorten(&ask_.method_name())))?;
-    ask(method, ask_.part(Part::Params).unwrap_or(b"{}"), from, client, None)
+        .ok_or_else(|| format!("{} is no question to a client", shorten(&ask.method_name())))?;
+    legacy_params(method, ask.part(Part::Params).unwrap_or(b"{}"), from, client, None)
 }
 
 const fn is_question(method: Method) -> bool {
@@ -79,7 +79,7 @@ const fn is_question(method: Method) -> bool {
 }
 
 /// The params of a question to a legacy client.
-fn ask(
+fn legacy_params(
     method: Method,
     params: &[u8],
     from: Revision,

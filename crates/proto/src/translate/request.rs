@@ -65,8 +65,7 @@ pub fn request(message: &Message, from: Revision, onward: &Onward<'_>, out: &mut
         return rewrite(message, from.era(), onward, out);
     }
     let capabilities = onward.capabilities.filter(|_| modern).map(New::Json);
-    let version =
-        Some(New::Text(onward.revision.as_str())).filter(|_| modern && from != onward.revision);
+    let version = Some(New::Text(onward.revision.as_str())).filter(|_| modern);
     let id = Some(New::Integer(onward.id));
     let edits = [
         edit(message, Part::Id, id),
