@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use mcplane::proto::types::{Entries, ServerCapabilities};
 use serde_json::value::RawValue;
 
-use super::offer::{Kind, Offer, member};
+use super::offer::{Kind, Offer, member, on_one_line};
 use super::snapshot::{Server, Snapshot};
 
 /// What the servers can do together. One whose offer nobody knows yet counts as able to do
@@ -103,8 +103,8 @@ impl Snapshot {
         let mut members: Vec<(String, String)> = Vec::new();
         let mut maps = [("experimental", Entries::new()), ("extensions", Entries::new())];
         for offer in self.servers.iter().filter_map(|server| server.offer.as_deref()) {
-            let declared = offer.capabilities.raw().get();
-            let declared: Entries<&RawValue> = serde_json::from_str(declared).ok()?;
+            let declared = on_one_line(offer.capabilities.raw());
+            let declared: Entries<&RawValue> = serde_json::from_str(declared.get()).ok()?;
             for (key, value) in declared.iter().filter(|(_, value)| value.get() != "null") {
                 if let Some((_, map)) = maps.iter_mut().find(|(name, _)| *name == key) {
                     merge(map, value);

@@ -10,12 +10,13 @@
 //! * [`pages`] — the answers to the list methods, rendered once per revision, and our cursors.
 //! * [`features`] — merged capabilities and instructions.
 //! * [`templates`] — does a URI fit an RFC 6570 template?
-//! * [`negotiate`], [`cover`], [`version`] — ranking servers against what a client needs.
+//! * [`need`], [`version`], [`cover`], [`negotiate`] — ranking servers against what a client needs.
 //! * [`store`] — the last good offers on disk.
 
 pub mod cover;
 pub mod features;
 pub mod names;
+pub mod need;
 pub mod negotiate;
 pub mod offer;
 pub mod pages;
@@ -28,7 +29,8 @@ pub mod version;
 
 pub use features::Features;
 pub use names::{Naming, Prefix, Rules, ServerNaming};
-pub use negotiate::{Candidate, Health, Need, Verdict, negotiate};
+pub use need::{Candidate, Health, Need, NeedError};
+pub use negotiate::{Outcome, Verdict, negotiate};
 pub use offer::{Entry, Kind, Offer};
 pub use snapshot::{Changes, Route, Server, Snapshot};
 pub use store::{Loaded, Store};

@@ -9,91 +9,12 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use mcplane::proto::version::Revision;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Serialize;
 
 use super::cover::{Bits, Search, cover};
+use super::need::{Candidate, Health, Item, Need, NeedError};
 use super::templates::Template;
 use super::version::Version;
-
-/// Most things that one client can need; further ones are an error of the caller's.
-pub const ITEMS_MAX: usize = 1024;
-
-/// What a client needs.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Need {
-    /// Tools, by name.
-    pub tools: Vec<String>,
-    /// Prompts, by name.
-    pub prompts: Vec<String>,
-    /// Resources, by URI.
-    pub resources: Vec<String>,
-    /// The oldest revision that will do.
-    #[serde(serialize_with = "revision_out", deserialize_with = "revision_in")]
-    pub revision: Option<Revision>,
-    /// The oldest version of any server that will do.
-    pub min_version: Option<String>,
-    /// The same for one server by its name, instead of `min_version`.
-    pub min_versions: BTreeMap<String, String>,
-}
-
-/// How a server is.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Health {
-    /// It answers.
-    #[default]
-    Healthy,
-    /// It answers, but not always or not in time.
-    Degraded,
-    /// It gets probes, no calls.
-    Quarantined,
-    /// It does not run.
-    Down,
-}
-
-/// A server that may do.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Candidate {
-    /// Its name.
-    pub name: String,
-    /// The version that it says it has.
-    pub version: Option<String>,
-    /// The revision that it speaks.
-    #[serde(serialize_with = "revision_out", deserialize_with = "revision_in")]
-    pub revision: Option<Revision>,
-    /// How it is.
-    pub health: Health,
-    /// How busy it is: 0 is idle, 1 is full. What is no number counts as full.
-    pub load: f64,
-    /// Whether its lists are known. If not, it offers nothing that could be counted on.
-    pub known: bool,
-    /// Its tools.
-    pub tools: Vec<String>,
-    /// Its prompts.
-    pub prompts: Vec<String>,
-    /// The URIs of its resources.
-    pub resources: Vec<String>,
-    /// Its URI templates.
-    pub templates: Vec<String>,
-}
-
-/// One thing that is needed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "kind", content = "name", rename_all = "snake_case")]
-pub enum Item {
-    /// A tool.
-    Tool(String),
-    /// A prompt.
-    Prompt(String),
-    /// A resource.
-    Resource(String),
-}
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -203,30 +124,6 @@ pub enum Unfit {
     RevisionUnknown,
 }
 
-/// Why a need cannot be looked at.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NeedError {
-    /// Too many things.
-    #[error("{found} things are needed, and {ITEMS_MAX} are looked at: ask for fewer at a time")]
-    TooMany {
-        /// How many.
-        found: usize,
-    },
-    /// A minimum that is no version.
-    #[error("{text:?} is no version: write it as in `1.2` or `1.2.3-rc.1`")]
-    Version {
-        /// What was written.
-        text: String,
-    },
-    /// A minimum for a server that is not there.
-    #[error("a minimum version is set for server {name:?}, and there is none of this name")]
-    NoSuchServer {
-        /// The name.
-        name: String,
-    },
-}
-
 /// Holds the servers against a need. The same need and servers give the same answer, in whatever
 /// order they come.
 ///
@@ -234,7 +131,7 @@ pub enum NeedError {
 /// A need that says nothing definite: too long, a minimum that is no version, a minimum for a
 /// server that does not exist.
 pub fn negotiate(need: &Need, servers: &[Candidate]) -> Result<Verdict, NeedError> {
-    let items = items(need)?;
+    let items = need.items()?;
     let minimum = Minimum::of(need, servers)?;
     let mut rated: Vec<Rated> =
         servers.iter().map(|server| rate(server, &items, need, &minimum)).collect();
@@ -283,18 +180,6 @@ impl Rank {
             .then(self.load.total_cmp(&other.load))
             .then_with(|| self.server.cmp(&other.server))
     }
-}
-
-/// Each thing once, in a fixed order.
-fn items(need: &Need) -> Result<Vec<Item>, NeedError> {
-    let tools = need.tools.iter().cloned().map(Item::Tool);
-    let prompts = need.prompts.iter().cloned().map(Item::Prompt);
-    let resources = need.resources.iter().cloned().map(Item::Resource);
-    let items: BTreeSet<Item> = tools.chain(prompts).chain(resources).collect();
-    if items.len() > ITEMS_MAX {
-        return Err(NeedError::TooMany { found: items.len() });
-    }
-    Ok(items.into_iter().collect())
 }
 
 /// The minimum versions, parsed.
@@ -420,19 +305,4 @@ fn missing(items: &[Item], rated: &[Rated]) -> Vec<Missing> {
         })
     });
     each.collect()
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
-fn revision_out<S: Serializer>(
-    revision: &Option<Revision>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    revision.map(Revision::as_str).serialize(serializer)
-}
-
-fn revision_in<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Revision>, D::Error> {
-    let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let known = Revision::ALL.map(Revision::as_str).join(", ");
-    let unknown = || D::Error::custom(format!("unknown revision {name:?}: there are {known}"));
-    Revision::parse(&name).map(Some).ok_or_else(unknown)
 }

@@ -49,13 +49,18 @@ impl Kind {
 
     /// The list that a method asks for.
     #[must_use]
-    pub const fn of(method: Method) -> Option<Self> {
-        match method {
-            Method::ToolsList => Some(Self::Tools),
-            Method::PromptsList => Some(Self::Prompts),
-            Method::ResourcesList => Some(Self::Resources),
-            Method::ResourceTemplatesList => Some(Self::Templates),
-            _ => None,
+    pub fn of(method: Method) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.method() == method)
+    }
+
+    /// The method that asks for it.
+    #[must_use]
+    pub const fn method(self) -> Method {
+        match self {
+            Self::Tools => Method::ToolsList,
+            Self::Prompts => Method::PromptsList,
+            Self::Resources => Method::ResourcesList,
+            Self::Templates => Method::ResourceTemplatesList,
         }
     }
 
@@ -205,6 +210,11 @@ impl Offer {
         Ok(next)
     }
 
+    /// Empties a list, to be read again.
+    pub fn restart(&mut self, kind: Kind) {
+        *self.list_mut(kind) = List::default();
+    }
+
     /// The entries of a list, in the upstream's order.
     #[must_use]
     pub fn entries(&self, kind: Kind) -> &[Entry] {
@@ -273,10 +283,11 @@ fn plain<T: for<'de> Deserialize<'de>>(
     name: impl FnOnce(T) -> String,
 ) -> Result<Entry, Unfit> {
     let parsed = serde_json::from_str(raw.get()).map_err(|_| Unfit::Malformed)?;
+    let raw = on_one_line(raw);
     Ok(Entry {
         name: named(&name(parsed))?,
         fingerprint: Fingerprint::of(&[raw.get()]),
-        raw: raw.to_owned(),
+        raw,
         read_only: false,
         idempotent: false,
         wraps_output: false,
@@ -299,12 +310,13 @@ fn tool(raw: &RawValue, lenient: bool) -> Result<Entry, Unfit> {
         Err(_) => return Err(Unfit::Misannotated),
     };
     let raw = match (tool.execution.is_some(), &stripped) {
-        (false, None) => raw.to_owned(),
+        (false, None) => on_one_line(raw),
         _ => rewritten(raw, |key, value| match (key, &stripped) {
             ("execution", _) => None,
             ("inputSchema", Some(schema)) => Some(Cow::Borrowed(schema)),
             _ => Some(Cow::Borrowed(value)),
         })
+        .map(|raw| on_one_line(&raw))
         .ok_or(Unfit::Malformed)?,
     };
     let hints = tool.annotations.as_ref();
@@ -317,6 +329,16 @@ fn tool(raw: &RawValue, lenient: bool) -> Result<Entry, Unfit> {
         wraps_output: tool.wraps_output(Revision::V2025_11_25),
         mirrored: (!mirrored.is_empty()).then_some(mirrored),
     })
+}
+
+/// JSON that may stand in a message of one line. A line break can only be between tokens, where a
+/// space means the same; peers on HTTP do send such JSON.
+pub(super) fn on_one_line(raw: &RawValue) -> Box<RawValue> {
+    if !raw.get().contains(['\n', '\r']) {
+        return raw.to_owned();
+    }
+    let line = raw.get().replace(['\n', '\r'], " ");
+    RawValue::from_string(line).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// Nothing can be asked for by an empty name.

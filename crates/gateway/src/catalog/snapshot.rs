@@ -9,7 +9,7 @@ use mcplane::proto::headers::ParamHeader;
 use super::Fingerprint;
 use super::features::Features;
 use super::names::{Named, Naming, Rules, ServerNaming, exposed};
-use super::negotiate::{Candidate, Health};
+use super::need::{Candidate, Health};
 use super::offer::{Entry, Kind, Offer};
 use super::pages::Rendered;
 use super::templates::Template;
@@ -83,6 +83,8 @@ pub struct Snapshot {
     rules: Vec<ServerNaming>,
     tools: HashMap<Arc<str>, Route>,
     prompts: HashMap<Arc<str>, Route>,
+    /// The servers that have a tool, under its own name and under its other one.
+    owners: HashMap<Arc<str>, Vec<usize>>,
     resources: HashMap<Arc<str>, usize>,
     templates: Vec<(Template, usize)>,
     /// A route to each server, for what has no more to say.
@@ -127,6 +129,7 @@ impl Snapshot {
             rules,
             tools: HashMap::new(),
             prompts: HashMap::new(),
+            owners: HashMap::new(),
             resources: HashMap::new(),
             templates: Vec::new(),
             plain,
@@ -193,14 +196,11 @@ impl Snapshot {
         self.rows(kind).rows.iter().map(|row| (&row.exposed, row.server))
     }
 
-    /// The servers that have a tool of this name, by their own name for it or after a rename: the
-    /// reverse index.
-    pub fn owners(&self, tool: &str) -> impl Iterator<Item = usize> {
-        self.rows(Kind::Tools)
-            .rows
-            .iter()
-            .filter(move |row| *row.original == *tool || *row.base == *tool)
-            .map(|row| row.server)
+    /// The servers that have a tool of this name, their own for it or ours: the reverse index. In
+    /// their order.
+    #[must_use]
+    pub fn owners(&self, tool: &str) -> &[usize] {
+        self.owners.get(tool).map_or(&[], Vec::as_slice)
     }
 
     /// The only server that has resources, or may have some.
@@ -336,7 +336,7 @@ impl Snapshot {
         });
         let routes = routes.collect();
         match kind {
-            Kind::Tools => self.tools = routes,
+            Kind::Tools => (self.tools, self.owners) = (routes, owners(&rows)),
             _ => self.prompts = routes,
         }
         rows
@@ -373,6 +373,19 @@ impl Snapshot {
         }
         all.0
     }
+}
+
+fn owners(rows: &[Row]) -> HashMap<Arc<str>, Vec<usize>> {
+    let mut owners: HashMap<Arc<str>, Vec<usize>> = HashMap::with_capacity(rows.len());
+    for row in rows {
+        for name in [&row.original, &row.base] {
+            let servers = owners.entry(Arc::clone(name)).or_default();
+            if servers.last() != Some(&row.server) {
+                servers.push(row.server);
+            }
+        }
+    }
+    owners
 }
 
 const fn rules_for(rules: &ServerNaming, kind: Kind) -> &Rules {

@@ -3,12 +3,13 @@
 //! Blocking, and meant for a thread that may block. Whatever is wrong with a file, the worst that
 //! happens is a list that has to be fetched first.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use mcplane::proto::method::Method;
 use mcplane::proto::types::{Implementation, ServerCapabilities};
 use mcplane::proto::version::Revision;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ use super::offer::{Kind, Offer};
 const FORMAT: u32 = 1;
 /// Largest file, in bytes: larger offers are not kept, larger files not read.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
+/// No write takes as long: a half-written file of this age was left behind.
+const WRITE_MAX: Duration = Duration::from_secs(3600);
 
 /// A folder of offers.
 #[derive(Clone, Debug)]
@@ -90,6 +93,7 @@ impl Store {
     #[must_use]
     pub fn load(&self, server: &str, identity: &str) -> Loaded {
         let path = self.path(server);
+        sweep(&path);
         let ignored = |why: String| Loaded::Ignored(format!("ignoring {}: {why}", path.display()));
         let text = match read(&path) {
             Ok(text) => text,
@@ -168,14 +172,11 @@ fn parse(text: &[u8], server: &str, identity: &str) -> Result<Offer, String> {
     offer.info = head.info;
     offer.instructions = head.instructions;
     offer.seen_ms = head.seen_ms;
-    for method in LISTS {
-        offer.add_page(method, text).map_err(|error| error.to_string())?;
+    for kind in Kind::ALL {
+        offer.add_page(kind.method(), text).map_err(|error| error.to_string())?;
     }
     Ok(offer)
 }
-
-const LISTS: [Method; 4] =
-    [Method::ToolsList, Method::PromptsList, Method::ResourcesList, Method::ResourceTemplatesList];
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
@@ -185,6 +186,25 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it has more than {FILE_BYTES_MAX} bytes")));
     }
     Ok(text)
+}
+
+/// Removes what a process left that was killed while it wrote.
+fn sweep(path: &Path) {
+    let (Some(folder), Some(stem)) = (path.parent(), path.file_stem().and_then(OsStr::to_str))
+    else {
+        return;
+    };
+    let is_left = |file: &DirEntry| {
+        let name = file.file_name();
+        let mine =
+            name.to_str().is_some_and(|name| name.starts_with(stem) && name.ends_with(".tmp"));
+        let age = || file.metadata().ok()?.modified().ok()?.elapsed().ok();
+        mine && age().is_some_and(|age| age > WRITE_MAX)
+    };
+    for file in fs::read_dir(folder).into_iter().flatten().flatten().filter(is_left) {
+        // If it cannot be removed, it does no harm.
+        let _ = fs::remove_file(file.path());
+    }
 }
 
 /// Lists can name what is nobody else's business: only the owner reads them.
