@@ -13,6 +13,8 @@ use mcplane::transport::http::server::{ConnectionLimits, Endpoint, serve};
 use mcplane::transport::listen::{Limits, Listener};
 use mcplane::transport::{Transport, memory};
 use mcplane::{Server, Tool};
+use mcplane_proto::translate::{self, Back, Onward};
+use mcplane_proto::{Message, Method, Revision};
 use mcplane_testkit::{CountingAllocator, Counts, count, so_far};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -77,6 +79,24 @@ fn an_inline_call_over_http_keeps_to_its_budget() {
             "{per_call} allocations a call in the {era} era over HTTP; {PER_HTTP_CALL_MAX} are the \
              budget"
         );
+    }
+}
+
+#[test]
+fn a_small_call_crosses_from_revision_to_revision_for_nothing() {
+    const ANSWER: &str = r#"{"jsonrpc":"2.0","id":9,"result":{"content":[{"type":"text","text":"hi"}],"_meta":{"a":1}}}"#;
+    let answer = Message::scan(ANSWER).unwrap();
+    let mut out = Vec::with_capacity(64 * 1024);
+    for (from, to) in Revision::ALL.iter().flat_map(|a| Revision::ALL.map(|b| (*a, b))) {
+        let text = if from == Revision::LATEST { MODERN } else { LEGACY };
+        let request = Message::scan(text.trim_end()).unwrap();
+        let onward = Onward { name: Some("add"), capabilities: Some(b"{}"), ..Onward::new(to, 9) };
+        let back = Back { server_info: Some(b"{}"), ..Back::new(from, b"7") };
+        let ((), counts) = count(|| {
+            translate::request(&request, from, &onward, &mut out);
+            translate::response(Method::ToolsCall, &answer, to, &back, &mut out);
+        });
+        assert_eq!(counts.allocations, 0, "{from} to {to} and back");
     }
 }
 

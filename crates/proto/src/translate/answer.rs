@@ -1,14 +1,12 @@
 //! What clients answer, who can be asked, and how a modern client is asked.
 
-use serde::de::DeserializeOwned;
-
 use super::lower::overlay;
 use super::question::copy_meta;
-use super::text::{Object, members};
-use crate::message::write;
+use super::text::{Object, member, members, one_line};
+use crate::message::{decode_text, write};
 use crate::meta::SERVER_INFO;
 use crate::method::Method;
-use crate::types::{ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams};
+use crate::types::{ClientCapabilities, CreateMessageParams, CreateMessageResult};
 use crate::version::Revision;
 
 /// A legacy client's answer (`result` as JSON) as the value in `inputResponses`.
@@ -43,6 +41,7 @@ fn bare(result: &[u8]) -> Vec<u8> {
         }
     }
     object.close();
+    one_line(&mut out, 0);
     out
 }
 
@@ -61,26 +60,24 @@ pub fn can_answer(
     let (can, required) = match method {
         Method::RootsList => (client.roots(), none.with_roots(false)),
         Method::CreateMessage => {
-            let tools = parse::<CreateMessageParams>(params).is_some_and(|ask| ask.needs_tools());
+            let ask = params.and_then(|params| serde_json::from_slice(params).ok());
+            let tools = ask.is_some_and(|ask: CreateMessageParams| ask.needs_tools());
             let can = client.sampling() && (client.sampling_tools() || !tools);
             (can, if tools { none.with_sampling_tools() } else { none.with_sampling() })
         }
-        Method::ElicitationCreate => match parse::<ElicitParams>(params) {
-            Some(ElicitParams::Url(_)) => (client.elicitation_url(), none.with_elicitation_url()),
-            // In a mode that nobody here knows the client decides.
-            Some(ElicitParams::Other(_)) => {
-                let any = client.elicitation_form() || client.elicitation_url();
-                (any, none.with_elicitation_form())
+        Method::ElicitationCreate => {
+            let mode = params.and_then(|params| decode_text(member(params, "mode")?));
+            let (form, url) = (client.elicitation_form(), client.elicitation_url());
+            match mode.as_deref() {
+                Some("url") => (url, none.with_elicitation_url()),
+                None | Some("form") => (form, none.with_elicitation_form()),
+                // In a mode that nobody here knows the client decides.
+                Some(_) => (form || url, none.with_elicitation_form()),
             }
-            _ => (client.elicitation_form(), none.with_elicitation_form()),
-        },
+        }
         _ => (false, none),
     };
     if can { Ok(()) } else { Err(required) }
-}
-
-fn parse<T: DeserializeOwned>(params: Option<&[u8]>) -> Option<T> {
-    serde_json::from_slice(params?).ok()
 }
 
 /// Appends the `input_required` answer to a modern client's request `id_json`: entries by key, each
@@ -92,6 +89,7 @@ pub fn input_required(
     server_info: Option<&[u8]>,
     out: &mut Vec<u8>,
 ) {
+    let start = out.len();
     write::begin_result(out, id_json);
     let mut result = Object::open(out);
     result.member("resultType", b"\"input_required\"");
@@ -108,4 +106,5 @@ pub fn input_required(
     });
     result.close();
     write::end(out);
+    one_line(out, start);
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::response::{Back, with_id};
-use super::text::{Edit, New, Object, elements, member, members, splice};
+use super::text::{Edit, New, Object, elements, member, members, one_line, splice};
 use crate::error::{Code, ErrorObject};
 use crate::message::{Message, Part, decode_text, write};
 use crate::method::Method;
@@ -72,6 +72,7 @@ pub fn url_questions(elicitations: &[u8]) -> Vec<Vec<u8>> {
         }
         params.close();
         entry.close();
+        one_line(&mut out, 0);
         out
     };
     elements(elicitations).map(question).collect()

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::response::Back;
-use super::text::{Member, Object, elements, member, members};
+use super::text::{Member, Object, elements, member, members, one_line};
 use crate::limits::DEPTH_MAX;
 use crate::message::{decode_text, write_string};
 use crate::meta::SERVER_INFO;
@@ -107,6 +107,7 @@ pub(super) fn lower(
 /// revision. A legacy tool for a modern client loses `execution` and any `x-mcp-header`, which
 /// means nothing to its server.
 pub fn entry(method: Method, item: &[u8], from: Revision, client: Revision, out: &mut Vec<u8>) {
+    let start = out.len();
     match method {
         Method::ToolsList if client.era() == Era::Modern && from.era() == Era::Legacy => {
             modern_tool(item, out);
@@ -117,6 +118,7 @@ pub fn entry(method: Method, item: &[u8], from: Revision, client: Revision, out:
         Method::ResourceTemplatesList => relevel::<ResourceTemplate>(item, from, client, out),
         _ => out.extend_from_slice(item),
     }
+    one_line(out, start);
 }
 
 /// The `tools` of a legacy result and how a modern client gets them; `None`: as they are.

@@ -1,24 +1,29 @@
-//! Notifications of an upstream for a client.
+//! Notifications of an upstream for a client; each is appended as one line, without its line feed.
 
-use super::text::{New, Object, members, splice};
+use super::text::{New, Object, members, one_line, splice};
 use crate::message::{Message, Part};
 use crate::meta::SUBSCRIPTION_ID;
 
 /// Appends a `notifications/progress` with the client's own token.
 pub fn progress(note: &Message, token_json: &[u8], out: &mut Vec<u8>) {
     let token = note.part(Part::ProgressOf).map(|old| (old, New::Json(token_json)));
+    let start = out.len();
     splice(note.bytes(), [token], out);
+    one_line(out, start);
 }
 
 /// Appends a `notifications/message`, which every revision says alike. Whether the client asked for
 /// messages of this level is for the caller to see to.
 pub fn log(note: &Message, out: &mut Vec<u8>) {
+    let start = out.len();
     out.extend_from_slice(note.bytes());
+    one_line(out, start);
 }
 
 /// Appends a notification of a change (a list, a resource) with the id of the client's own
 /// subscription as JSON, or for a legacy client without any.
 pub fn change(note: &Message, subscription: Option<&[u8]>, out: &mut Vec<u8>) {
+    let start = out.len();
     match (note.part(Part::SubscriptionId), subscription) {
         (None, None) => out.extend_from_slice(note.bytes()),
         (Some(old), Some(new)) => splice(note.bytes(), [Some((old, New::Json(new)))], out),
@@ -30,6 +35,7 @@ pub fn change(note: &Message, subscription: Option<&[u8]>, out: &mut Vec<u8>) {
             envelope.close();
         }
     }
+    one_line(out, start);
 }
 
 fn resubscribe(note: &Message, subscription: Option<&[u8]>, params: &mut Object<'_>) {

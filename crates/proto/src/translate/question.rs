@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::form::flat;
 use super::lower::overlay;
 use super::request::is_of_the_hop;
-use super::text::{Object, member, members};
+use super::text::{Object, member, members, one_line};
 use crate::error::{ErrorObject, shorten};
 use crate::message::{Message, Part, decode_text};
 use crate::meta::PROGRESS_TOKEN;
@@ -41,6 +41,7 @@ pub fn question_to_modern(ask: &Message) -> Result<Vec<u8>, ErrorObject> {
         }
     });
     entry.close();
+    one_line(&mut out, 0);
     Ok(out)
 }
 
@@ -119,6 +120,7 @@ fn legacy_params(
         object.text("elicitationId", id);
     }
     object.close();
+    one_line(&mut out, 0);
     if method == Method::CreateMessage && old { without_tools(&out, client) } else { Ok(out) }
 }
 

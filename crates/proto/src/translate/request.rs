@@ -1,7 +1,7 @@
 //! A client's request for an upstream.
 
-use super::text::{Edit, New, Object, member, members, splice};
-use crate::message::{Message, Part};
+use super::text::{Edit, New, Object, member, members, one_line, splice};
+use crate::message::{Message, Part, decode_text};
 use crate::meta;
 use crate::method::Method;
 use crate::version::{Era, Revision};
@@ -48,7 +48,7 @@ impl Onward<'_> {
     }
 }
 
-/// Appends a client's request as `onward` says, without a line feed. `from` is the client's
+/// Appends a client's request as `onward` says: one line, without its line feed. `from` is the client's
 /// revision.
 ///
 /// Within one era every byte stays that `onward` does not replace. Between eras the reserved keys of
@@ -57,13 +57,21 @@ impl Onward<'_> {
 /// (`inputResponses` and `requestState`, or `task`) are left out. Methods are not translated: that
 /// the upstream's revision has this one is for the caller to see to.
 pub fn request(message: &Message, from: Revision, onward: &Onward<'_>, out: &mut Vec<u8>) {
-    let to = onward.revision.era();
+    let (start, to) = (out.len(), onward.revision.era());
     let modern = to == Era::Modern;
     // A legacy server that also speaks 2026-07-28 would take such a request for a modern one.
     let posing = !modern && message.part(Part::ProtocolVersion).is_some();
     if from.era() != to || posing || (modern && !onward.retry.is_empty()) {
-        return rewrite(message, from.era(), onward, out);
+        rewrite(message, from.era(), onward, out);
+    } else {
+        splice_request(message, onward, out);
     }
+    one_line(out, start);
+}
+
+/// The fast path: the hop's own values are replaced where they are.
+fn splice_request(message: &Message, onward: &Onward<'_>, out: &mut Vec<u8>) {
+    let modern = onward.revision.era() == Era::Modern;
     let capabilities = onward.capabilities.filter(|_| modern).map(New::Json);
     let version = Some(New::Text(onward.revision.as_str())).filter(|_| modern);
     let id = Some(New::Integer(onward.id));
@@ -159,8 +167,8 @@ fn rename<'a>(message: &'a Message, onward: &Onward<'a>) -> Edit<'a> {
         }
         Method::Complete => {
             let reference = member(message.part(Part::Params)?, "ref")?;
-            let resource = member(reference, "type") == Some(b"\"ref/resource\"");
-            member(reference, if resource { "uri" } else { "name" })
+            let kind = member(reference, "type").and_then(decode_text)?;
+            member(reference, if kind == "ref/resource" { "uri" } else { "name" })
         }
         _ => None,
     };

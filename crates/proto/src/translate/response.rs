@@ -2,7 +2,7 @@
 
 use super::error::error;
 use super::lower::{lower, modern_tools, needs};
-use super::text::{New, member, members, splice};
+use super::text::{New, member, members, one_line, splice};
 use crate::error::{Code, ErrorObject};
 use crate::message::{Kind, Message, Part, write};
 use crate::meta::SERVER_INFO;
@@ -36,8 +36,8 @@ impl<'a> Back<'a> {
     }
 }
 
-/// Appends an upstream's response to a request of `method`, result or error, for the client, without
-/// a line feed. `from` is the upstream's revision.
+/// Appends an upstream's response to a request of `method`, result or error, for the client: one
+/// line, without its line feed. `from` is the upstream's revision.
 ///
 /// Where nothing has to be said differently only the id is replaced. A legacy result for a modern
 /// client gains `resultType`, the cache hints and the server's info; a modern result for a legacy
@@ -51,6 +51,7 @@ pub fn response(
     back: &Back<'_>,
     out: &mut Vec<u8>,
 ) {
+    let start = out.len();
     let (upstream, client) = (from.era(), back.revision.era());
     match (answer.kind(), upstream, client) {
         (Kind::ErrorResponse, ..) => error(method, answer, from, back, out),
@@ -73,6 +74,7 @@ pub fn response(
         }
         (_, Era::Legacy, Era::Legacy) => with_id(answer, back, out),
     }
+    one_line(out, start);
 }
 
 /// The answer with the client's id, every other byte as it came.

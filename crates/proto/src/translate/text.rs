@@ -251,6 +251,19 @@ impl New<'_> {
     }
 }
 
+/// Makes what was appended after `start` one line: raw line feeds and carriage returns in valid JSON
+/// are white space between tokens, and become spaces.
+pub(super) fn one_line(out: &mut [u8], start: usize) {
+    let mut rest = out.get_mut(start..).unwrap_or_default();
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+        let Some((end, after)) = rest.get_mut(at..).and_then(<[u8]>::split_first_mut) else {
+            return;
+        };
+        *end = b' ';
+        rest = after;
+    }
+}
+
 /// An old value, which is a slice of the text that is edited, and the new one.
 pub(super) type Edit<'a> = Option<(&'a [u8], New<'a>)>;
 

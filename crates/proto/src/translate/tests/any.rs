@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{scan, value, written};
-use crate::meta::SERVER_INFO;
+use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, SERVER_INFO};
 use crate::method::Method;
 use crate::translate::{Back, Onward, hop_error, request, response};
 use crate::version::{Era, Revision};
@@ -105,29 +105,68 @@ fn spaced(json: &Value, spaces: &[u8]) -> String {
     out
 }
 
+fn line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
 proptest! {
     #[test]
-    fn a_request_within_a_legacy_hop_changes_its_id_only(
-        (from, to) in (revision(Era::Legacy), revision(Era::Legacy)),
-        old in id(), new in any::<i64>(), params in object(json()), spaces in any::<Vec<u8>>(),
+    fn a_call_within_an_era_changes_the_hops_own_values_only(
+        (from, to) in prop_oneof![
+            (revision(Era::Legacy), revision(Era::Legacy)),
+            (revision(Era::Modern), revision(Era::Modern)),
+        ],
+        (old, token) in (id(), id()), new in any::<i64>(), name in text(),
+        (params, meta, capabilities) in (object(json()), object(json()), object(json())),
+        envelope_first in any::<bool>(), spaces in any::<Vec<u8>>(),
     ) {
-        let mut params = params;
-        params.remove("_meta");
-        let mut message = json!({"jsonrpc": "2.0", "id": "ID", "method": "tools/call", "params": params});
-        let mark = spaced(&message, &spaces);
-        prop_assume!(mark.matches("\"ID\"").count() == 1);
-        let text = mark.replace("\"ID\"", &old.to_string());
-        let got = written(|out| request(&scan(&text), from, &Onward::new(to, new), out));
-        prop_assert_eq!(got, mark.replace("\"ID\"", &new.to_string()));
+        let (mut params, mut meta) = (params, meta);
+        meta.insert("progressToken".into(), json!("<TOKEN>"));
+        if to.era() == Era::Modern {
+            meta.insert(PROTOCOL_VERSION.into(), json!(to.as_str()));
+            meta.insert(CLIENT_CAPABILITIES.into(), json!("<CAPABILITIES>"));
+        }
+        params.insert("_meta".into(), Value::Object(meta));
+        params.insert("name".into(), json!("<NAME>"));
+        let outer = json!({"jsonrpc": "2.0", "id": "<ID>", "method": "prompts/get", "params": params});
+        let text = spaced(&outer, &spaces);
+        // The order of the members is theirs.
+        let text = if envelope_first {
+            text
+        } else {
+            let params = spaced(&outer["params"], &spaces);
+            format!("{{\"params\":{params},\"method\":\"prompts/get\",\"id\":\"<ID>\",\"jsonrpc\":\"2.0\"}}")
+        };
+        let fill = |id: &Value, token: &Value, capabilities: &Value, name: &str| {
+            text.replace("\"<ID>\"", &id.to_string())
+                .replace("\"<TOKEN>\"", &token.to_string())
+                .replace("\"<CAPABILITIES>\"", &capabilities.to_string())
+                .replace("\"<NAME>\"", &json!(name).to_string())
+        };
+        let theirs = fill(&old, &token, &json!({"roots": {}}), "a name");
+        let capabilities = Value::Object(capabilities);
+        let json = capabilities.to_string();
+        let onward =
+            Onward { name: Some(&name), capabilities: Some(json.as_bytes()), ..Onward::new(to, new) };
+        let got = written(|out| request(&scan(&theirs), from, &onward, out));
+        prop_assert_eq!(got, line(&fill(&json!(new), &json!(new), &capabilities, &name)));
+    }
 
-        message["id"] = old;
-        let answer = json!({"jsonrpc": "2.0", "id": "ID", "result": message["params"]});
-        let mark = spaced(&answer, &spaces);
-        let text = mark.replace("\"ID\"", &new.to_string());
-        let id = message["id"].to_string();
-        let newest = Back::new(Revision::LATEST_LEGACY, id.as_bytes());
-        let got = written(|out| response(Method::ToolsCall, &scan(&text), from, &newest, out));
-        prop_assert_eq!(got, mark.replace("\"ID\"", &id));
+    #[test]
+    fn a_result_within_an_era_changes_its_id_only(
+        (from, to) in prop_oneof![
+            (revision(Era::Legacy), Just(Revision::LATEST_LEGACY)),
+            (revision(Era::Modern), revision(Era::Modern)),
+        ],
+        old in id(), new in any::<i64>(), body in object(json()), spaces in any::<Vec<u8>>(),
+        method in prop::sample::select(Method::ALL.to_vec()),
+    ) {
+        let text = spaced(&json!({"jsonrpc": "2.0", "id": "<ID>", "result": body}), &spaces);
+        let theirs = text.replace("\"<ID>\"", &new.to_string());
+        let id = old.to_string();
+        let back = Back { server_info: Some(b"{}"), wraps: true, ..Back::new(to, id.as_bytes()) };
+        let got = written(|out| response(method, &scan(&theirs), from, &back, out));
+        prop_assert_eq!(got, line(&text.replace("\"<ID>\"", &id)));
     }
 
     #[test]

@@ -28,6 +28,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let text = String::from_utf8(out).unwrap();
     let text = text.strip_prefix("before").unwrap();
     scan(text);
+    assert!(!text.contains(['\n', '\r']), "more than one line: {text:?}");
     text.to_owned()
 }
 

@@ -142,7 +142,7 @@ fn names_are_replaced_where_the_method_has_them() {
             "completion/complete",
             r#"{"name":"x","ref":{"type":"ref/prompt","name":"OLD"},"argument":{"name":"x","value":""}}"#,
         ),
-        ("completion/complete", r#"{"ref":{"name":"x","uri":"OLD","type":"ref/resource"}}"#),
+        ("completion/complete", r#"{"ref":{"name":"x","uri":"OLD","type":"ref\/resource"}}"#),
     ];
     for (method, params) in cases {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
