@@ -230,10 +230,14 @@ impl<'a> Structured<'a> {
     /// The text that must be added to `content`, unless a block says it already.
     fn note(&self, content: &[u8]) -> Option<&'a [u8]> {
         let Self::Dropped(json) = self else { return None };
-        let value: Value = serde_json::from_slice(json).ok()?;
+        let same = |text: &str| {
+            let value = serde_json::from_slice::<Value>(json);
+            value.is_ok_and(|value| {
+                serde_json::from_str(text).is_ok_and(|said: Value| said == value)
+            })
+        };
         let mut texts = elements(content).filter_map(|block| decode_text(member(block, "text")?));
-        let said =
-            texts.any(|text| serde_json::from_str(&text).is_ok_and(|said: Value| said == value));
+        let said = texts.any(|text| text.as_bytes() == *json || same(&text));
         (!said).then_some(*json)
     }
 }

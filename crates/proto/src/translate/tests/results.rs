@@ -196,6 +196,12 @@ fn structured_content_fits_the_client() {
             assert_eq!(got["result"], call(json!({ "result": json })), "{to}");
         }
     }
+    // Not every number fits the parser; it is said all the same.
+    let huge = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":[1e999]}}"#;
+    assert_eq!(
+        answered(Method::ToolsCall, huge, MODERN, &Back::new(OLDEST, b"1")),
+        r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[1e999]"}]}}"#
+    );
     // A block that says the same is enough; without any `content` there must be one.
     let said = json!({"content": [{"type": "text", "text": " {\"b\":2,\"a\":1}"}], "structuredContent": {"a": 1, "b": 2}});
     assert_eq!(
