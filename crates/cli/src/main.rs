@@ -1,5 +1,6 @@
 //! The `mcplane` command: one file per subcommand, each a thin call into a library crate.
 //!
+//! * `serve` — the gateway.
 //! * `fixture` — a server to test and measure against.
 //! * `inspect` — who a server is and what it offers.
 //! * `bench` — how fast a server is.
@@ -9,6 +10,7 @@
 mod bench;
 mod fixture;
 mod inspect;
+mod serve;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,6 +27,8 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Serve MCP servers to many clients of any revision, over a warm pool of workers
+    Serve(serve::ServeArgs),
     /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
     Bench(Box<bench::BenchArgs>),
     /// Show who a server is and what it offers, or call one of its tools
@@ -39,6 +43,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
+        Command::Serve(args) => serve::run(&args),
         Command::Bench(args) => bench::run(&args, fixture::in_memory),
         Command::Floor(args) => bench::floor(&args),
         Command::Inspect(args) => on_one_core(inspect::run(*args)),

@@ -2,8 +2,26 @@
 //!
 //! # Layout, in reading order
 //!
+//! * `pipeline` — the path of a request, from top to bottom.
 //! * [`config`] — what to serve: the model, reading it, importing it, watching it.
+//! * `gateway` — the whole: starting, changing while it runs, ending.
+//! * [`listen`] — where clients come in, and how they find the way.
+//! * `face` — what clients see of one server, or of all of them.
 //! * [`catalog`] — what the upstreams offer, merged; which server answers to which name.
+//! * `upstream` — one server: its workers, which of them gets a call, what keeps them alive.
+//! * `era` — between clients and servers of different eras.
+//! * [`admin`] — questions of administrators.
 
+pub mod admin;
 pub mod catalog;
+mod clock;
 pub mod config;
+mod era;
+mod face;
+mod gateway;
+pub mod listen;
+mod pipeline;
+mod upstream;
+
+pub use gateway::Gateway;
+pub use upstream::start::{Connect, Connected, Connecting, Programs};

@@ -1,0 +1,206 @@
+//! `mcplane serve`: many clients, of any revision, over a warm pool of any servers.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use mcplane_gateway::Gateway;
+use mcplane_gateway::config::{Config, Listen, Mode, watch};
+use mcplane_gateway::listen::Doors;
+use mcplane_gateway::listen::discovery::{Announced, Discovery};
+
+use crate::fixture::interrupted;
+
+/// How long the process may take to end after everything in it has.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// What to serve, and where.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  mcplane serve -- npx -y @modelcontextprotocol/server-everything
+  mcplane serve --config mcplane.toml
+  mcplane serve --listen 127.0.0.1:0 --mode per_session -- my-server")]
+pub struct ServeArgs {
+    /// The settings; see docs/gateway/config.md
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["command", "mode", "workers", "name"])]
+    config: Option<PathBuf>,
+
+    /// Where to listen: HOST:PORT (0 for any free port), tcp://HOST:PORT, unix:PATH or stdio
+    /// (repeatable); instead of what the settings say
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<Listen>,
+
+    /// Who shares a worker of the server
+    #[arg(long, value_enum)]
+    mode: Option<ModeArg>,
+
+    /// Workers of the server that are warm before the first call
+    #[arg(long, value_name = "N")]
+    workers: Option<u32>,
+
+    /// The server's name: its endpoint is /NAME/mcp
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The server's command and its arguments; the built-in fixture if there are neither command
+    /// nor settings
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum ModeArg {
+    Shared,
+    PerSession,
+    PerPrincipal,
+    Exclusive,
+}
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// The settings are wrong, or an address cannot be listened on.
+pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let config = settings(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(serve(args, config));
+    runtime.shutdown_timeout(LAST_WORDS);
+    outcome
+}
+
+async fn serve(args: &ServeArgs, config: Config) -> anyhow::Result<ExitCode> {
+    let doors = Doors::open(&config).await?;
+    let gateway = Gateway::start(config)?;
+    let _announced = announce(&doors, &gateway);
+    greet(&doors)?;
+    gateway.ready().await;
+    report(&gateway, doors.url());
+    let reloading = tokio::spawn(reload(args.config.clone(), args.listen.clone(), gateway.clone()));
+    doors.serve(&gateway, interrupted()).await;
+    reloading.abort();
+    // Who asks a second time does not want to wait.
+    tokio::select! {
+        () = gateway.close() => {}
+        () = interrupted() => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The settings, from the file or the command line.
+fn settings(args: &ServeArgs) -> anyhow::Result<Config> {
+    let mut config = match &args.config {
+        Some(path) => Config::load(path)?,
+        None => of_command(args)?,
+    };
+    if !args.listen.is_empty() {
+        config.gateway.listen.clone_from(&args.listen);
+        config.check("the command line")?;
+    }
+    Ok(config)
+}
+
+fn of_command(args: &ServeArgs) -> anyhow::Result<Config> {
+    let mode = match args.mode {
+        None | Some(ModeArg::Shared) => Mode::Shared,
+        Some(ModeArg::PerSession) => Mode::PerSession,
+        Some(ModeArg::PerPrincipal) => Mode::PerPrincipal,
+        Some(ModeArg::Exclusive) => Mode::Exclusive,
+    };
+    let (name, command) = match args.command.as_slice() {
+        [] => {
+            let own = std::env::current_exe().context("cannot find the program itself")?;
+            let own = own.to_str().context("the path of the program is not Unicode")?;
+            ("fixture", vec![own.to_owned(), "fixture".to_owned()])
+        }
+        command => ("server", command.to_vec()),
+    };
+    let name = args.name.as_deref().unwrap_or(name);
+    Ok(Config::of_command(name, &command, mode, args.workers.unwrap_or(1))?)
+}
+
+/// The endpoint is the first line on standard output, for people and for programs that started us.
+fn greet(doors: &Doors) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let addresses = doors.addresses();
+    let mut out = std::io::stdout().lock();
+    for address in addresses.iter().filter(|address| *address != "stdio") {
+        writeln!(out, "{address}").context("cannot print the endpoint")?;
+    }
+    out.flush().context("cannot print the endpoint")
+}
+
+fn announce(doors: &Doors, gateway: &Gateway) -> Option<Announced> {
+    let folder = gateway.config().gateway.state_folder()?;
+    match Discovery::new(doors.url()?).announce(&folder) {
+        Ok(announced) => Some(announced),
+        Err(error) => {
+            eprintln!("mcplane: no discovery file in {}: {error}", folder.display());
+            None
+        }
+    }
+}
+
+/// What became of each server, on standard error.
+fn report(gateway: &Gateway, url: Option<&str>) {
+    let base = url.and_then(|url| url.strip_suffix("/mcp"));
+    for server in gateway.status().servers {
+        let at = base.map_or_else(String::new, |base| format!("  {base}/{}/mcp", server.name));
+        let offers = server.offers.map_or_else(String::new, |offers| {
+            format!(
+                "  {} tools, {} resources, {} prompts",
+                offers.tools, offers.resources, offers.prompts
+            )
+        });
+        let trouble = server.trouble.map_or_else(String::new, |trouble| format!("\n  {trouble}"));
+        eprintln!("{}: {}{offers}{at}{trouble}", server.name, server.state.replace('_', " "));
+    }
+}
+
+/// Reads the settings again when they change; what is wrong with them is said, and changes nothing.
+async fn reload(path: Option<PathBuf>, listen: Vec<Listen>, gateway: Gateway) {
+    let Some(path) = path else { return std::future::pending().await };
+    let mut changes = match watch(&path) {
+        Ok(changes) => changes,
+        Err(error) => {
+            eprintln!("mcplane: changes of {} are not seen: {error}", path.display());
+            return;
+        }
+    };
+    loop {
+        changes.changed().await;
+        let outcome = match Config::load(&path) {
+            Ok(mut config) => {
+                if !listen.is_empty() {
+                    config.gateway.listen.clone_from(&listen);
+                }
+                restart_needed(&gateway.config(), &config);
+                gateway.reload(config).await.map_err(anyhow::Error::from)
+            }
+            Err(error) => Err(error.into()),
+        };
+        match outcome {
+            Ok(()) => eprintln!("mcplane: {} was read again", path.display()),
+            Err(error) => eprintln!("mcplane: nothing was changed: {error:#}"),
+        }
+    }
+}
+
+/// Says which changes wait for a restart.
+fn restart_needed(old: &Config, new: &Config) {
+    let (old, new) = (&old.gateway, &new.gateway);
+    let changed = [
+        ("listen", old.listen != new.listen),
+        ("hosts", old.hosts != new.hosts),
+        ("origins", old.origins != new.origins),
+        ("tokens", old.tokens != new.tokens),
+        ("accept_rate", old.accept_rate != new.accept_rate),
+        ("state_dir", old.state_dir != new.state_dir),
+        ("start_parallel", old.start_parallel != new.start_parallel),
+    ];
+    for (key, _) in changed.iter().filter(|(_, changed)| *changed) {
+        eprintln!("mcplane: gateway.{key} changes with the next start");
+    }
+}

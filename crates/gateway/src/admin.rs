@@ -1,0 +1,253 @@
+//! Questions of administrators: is it well, what runs, which server fits.
+//!
+//! * `GET /healthz` — 200 while at least one server can be called, for everybody.
+//! * `GET /admin/status` — [`Status`].
+//! * `POST /admin/negotiate` — a [`Need`] in, a [`Verdict`](crate::catalog::Verdict) out.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use mcplane::transport::http::server::Pages;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::catalog::{Health, Kind, Need, Verdict, negotiate};
+use crate::gateway::{Gateway, Inner};
+use crate::upstream::Upstream;
+use crate::upstream::supervise::APPROVAL_AFTER;
+use crate::upstream::worker::{State, Worker};
+
+/// The pages of a gateway.
+pub(crate) struct Admin(Weak<Inner>);
+
+/// How the gateway is.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// The gateway's version.
+    pub version: &'static str,
+    /// Seconds since its start.
+    pub uptime_s: u64,
+    /// Sessions of 2024-11-05 … 2025-11-25 over HTTP.
+    pub sessions: usize,
+    /// How often the settings were read again.
+    pub reloads: u64,
+    /// The servers, in the order of the settings.
+    pub servers: Vec<ServerStatus>,
+}
+
+/// How one server is.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// Its name in the settings.
+    pub name: String,
+    /// `starting`, `awaiting_approval`, `healthy`, `degraded`, `quarantined` or `down`.
+    pub state: &'static str,
+    /// What went wrong last, if it has not gone well since.
+    pub trouble: Option<String>,
+    /// The revision that was agreed on.
+    pub revision: Option<&'static str>,
+    /// What the server says of itself.
+    pub info: Option<Value>,
+    /// Who shares a worker.
+    pub mode: &'static str,
+    /// How many tools, resources, resource templates and prompts it has; `None` if nobody knows yet.
+    pub offers: Option<Offers>,
+    /// Whether what it offers was asked for in this run, and is not from the disk.
+    pub fresh: bool,
+    /// Calls that wait for a worker.
+    pub queued: usize,
+    /// Calls that were refused since everything was full.
+    pub refused: u64,
+    /// Log messages of the server that nobody could be told of: they named no call.
+    pub unowned_logs: u64,
+    /// Its workers.
+    pub workers: Vec<WorkerStatus>,
+}
+
+/// How much a server offers.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Offers {
+    pub tools: usize,
+    pub resources: usize,
+    pub templates: usize,
+    pub prompts: usize,
+}
+
+/// How one worker is.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct WorkerStatus {
+    /// Its number within the server.
+    pub number: usize,
+    /// As [`ServerStatus::state`], or `leaving`.
+    pub state: &'static str,
+    /// Its process; `None` if it has none.
+    pub pid: Option<u32>,
+    /// Calls that it works on.
+    pub in_flight: usize,
+    /// Calls that it was given.
+    pub calls: u64,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Answers that came too late, or to no call.
+    pub late: u64,
+    /// Lines on its standard output that were no messages.
+    pub strays: u64,
+}
+
+impl Gateway {
+    /// How everything is.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_s: self.0.began.elapsed().as_secs(),
+            sessions: self.0.site.sessions(),
+            reloads: self.0.reloads.load(Relaxed),
+            servers: self.upstreams().iter().map(|upstream| of_server(upstream)).collect(),
+        }
+    }
+
+    /// Which servers fit a need.
+    ///
+    /// # Errors
+    /// What is wrong with the need.
+    pub fn negotiate(&self, need: &Need) -> Result<Verdict, crate::catalog::NeedError> {
+        let view = self.0.all.view();
+        let upstreams = &view.upstreams;
+        let candidates = view.snapshot.candidates(|server| {
+            upstreams.get(server).map_or((Health::Down, 1.0), |upstream| upstream.health())
+        });
+        negotiate(need, &candidates)
+    }
+}
+
+fn of_server(upstream: &Arc<Upstream>) -> ServerStatus {
+    let pool = &upstream.pool;
+    let workers = pool.workers();
+    let offer = upstream.offer.load();
+    let peer = workers.iter().find_map(|worker| worker.peer.load_full());
+    let waits = |worker: &&Arc<Worker>| state_of(worker) == "awaiting_approval";
+    let (health, _) = upstream.health();
+    let any_starts = workers.iter().any(|worker| worker.state() == State::Starting);
+    let state = match health {
+        Health::Healthy => "healthy",
+        Health::Degraded => "degraded",
+        Health::Quarantined => "quarantined",
+        _ if workers.iter().any(|worker| waits(&worker)) => "awaiting_approval",
+        _ if any_starts && pool.trouble.load().is_none() => "starting",
+        _ => "down",
+    };
+    let count = |kind| offer.as_ref().map_or(0, |offer| offer.entries(kind).len());
+    ServerStatus {
+        name: upstream.name.to_string(),
+        state,
+        trouble: pool.trouble.load_full().map(|trouble| trouble.to_string()),
+        revision: peer.as_ref().map(|peer| peer.revision.as_str()),
+        info: peer.and_then(|peer| serde_json::from_str(peer.info.as_deref()?.get()).ok()),
+        mode: pool.settings.mode.as_str(),
+        offers: offer.as_ref().map(|_| Offers {
+            tools: count(Kind::Tools),
+            resources: count(Kind::Resources),
+            templates: count(Kind::Templates),
+            prompts: count(Kind::Prompts),
+        }),
+        fresh: upstream.is_fresh(),
+        queued: pool.queued(),
+        refused: pool.refused.load(Relaxed),
+        unowned_logs: pool.unowned.load(Relaxed),
+        workers: workers.iter().map(|worker| of_worker(worker)).collect(),
+    }
+}
+
+fn of_worker(worker: &Worker) -> WorkerStatus {
+    let pid = worker.pid.load(Relaxed);
+    WorkerStatus {
+        number: worker.number,
+        state: state_of(worker),
+        pid: (pid != 0).then_some(pid),
+        in_flight: worker.in_flight.load(Relaxed),
+        calls: worker.calls.load(Relaxed),
+        restarts: worker.restarts.load(Relaxed),
+        late: worker.late.load(Relaxed),
+        strays: worker.strays.load(Relaxed),
+    }
+}
+
+/// A process that runs and does not answer the handshake waits for somebody.
+fn state_of(worker: &Worker) -> &'static str {
+    match worker.state() {
+        State::Starting if worker.waits_for() >= APPROVAL_AFTER => "awaiting_approval",
+        State::Starting => "starting",
+        State::Healthy => "healthy",
+        State::Degraded => "degraded",
+        State::Quarantined => "quarantined",
+        State::Leaving => "leaving",
+        State::Down => "down",
+    }
+}
+
+impl Admin {
+    pub(crate) const fn new(gateway: Weak<Inner>) -> Self {
+        Self(gateway)
+    }
+}
+
+impl Pages for Admin {
+    fn has(&self, path: &str) -> bool {
+        matches!(path, "/healthz" | "/admin/status" | "/admin/negotiate")
+    }
+
+    fn is_open(&self, path: &str) -> bool {
+        path == "/healthz"
+    }
+
+    fn page(&self, head: &Parts, body: Bytes) -> Response<Bytes> {
+        let Some(gateway) = self.0.upgrade().map(Gateway) else {
+            return say(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": "it is shutting down"}));
+        };
+        match (&head.method, head.uri.path()) {
+            (&Method::GET, "/healthz") => {
+                let upstreams = gateway.upstreams();
+                let well = |upstream: &Arc<Upstream>| {
+                    matches!(upstream.health().0, Health::Healthy | Health::Degraded)
+                };
+                let up = upstreams.iter().filter(|upstream| well(upstream)).count();
+                let status = match up {
+                    0 if !upstreams.is_empty() => StatusCode::SERVICE_UNAVAILABLE,
+                    _ => StatusCode::OK,
+                };
+                say(status, &json!({"servers": upstreams.len(), "up": up}))
+            }
+            (&Method::GET, "/admin/status") => say(StatusCode::OK, &gateway.status()),
+            (&Method::POST, "/admin/negotiate") => {
+                let need = serde_json::from_slice::<Need>(&body).map_err(|error| error.to_string());
+                let verdict = need
+                    .and_then(|need| gateway.negotiate(&need).map_err(|error| error.to_string()));
+                match verdict {
+                    Ok(verdict) => say(StatusCode::OK, &verdict),
+                    Err(error) => say(StatusCode::BAD_REQUEST, &json!({"error": error})),
+                }
+            }
+            _ => say(StatusCode::METHOD_NOT_ALLOWED, &json!({"error": "not with this method"})),
+        }
+    }
+}
+
+fn say(status: StatusCode, body: &impl Serialize) -> Response<Bytes> {
+    let mut text = serde_json::to_vec_pretty(body).unwrap_or_default();
+    text.push(b'\n');
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}

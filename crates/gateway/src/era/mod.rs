@@ -1,0 +1,128 @@
+//! Between a client and an upstream that may be of different eras.
+//!
+//! * this file — requests, answers and notes, one message at a time.
+//! * `questions` — what a legacy upstream asks in the middle of a call, and `park`: how a modern
+//!   client comes to hear of it.
+//! * `replay` — what a modern upstream asks, for a legacy client.
+
+pub(crate) mod park;
+pub(crate) mod questions;
+pub(crate) mod replay;
+
+use std::sync::Arc;
+
+use mcplane::proto::message::{Kind, Message, Part};
+use mcplane::proto::session::Peer;
+use mcplane::proto::translate::{self, Back, HopError, Onward};
+use mcplane::proto::types::LogLevel;
+use mcplane::proto::version::{Era, Revision};
+use mcplane::server::relay::Relayed;
+
+use crate::upstream::call::Call;
+
+/// Room for what an answer may gain on its way, in bytes.
+const GAIN: usize = 256;
+
+/// Appends a client's request as its upstream wants it.
+pub(crate) fn write_request(
+    request: &Relayed,
+    call: &Call,
+    upstream: Revision,
+    id: i64,
+    retry: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let mut onward = Onward::new(upstream, id);
+    onward.name = call.name.as_deref();
+    onward.retry = retry;
+    if (request.revision().era(), upstream.era()) == (Era::Legacy, Era::Modern) {
+        onward.client_info = request.client_info();
+        onward.capabilities = Some(request.capabilities());
+        onward.log_level = request.log_level().map(LogLevel::as_str);
+    }
+    translate::request(request.message(), request.revision(), &onward, out);
+}
+
+/// Answers a call with what its upstream answered.
+pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
+    let hop =
+        (answer.kind() == Kind::ErrorResponse).then(|| translate::hop_error(answer)).flatten();
+    if let Some(HopError::UrlElicitationRequired { elicitations }) = &hop
+        && call.revision.era() == Era::Modern
+    {
+        return park::ask_urls(call, elicitations);
+    }
+    let request = {
+        let mut seat = call.seat();
+        match seat.request.take() {
+            Some(request) => request,
+            None => {
+                if let Some(parked) = &mut seat.parked {
+                    parked.end = Some(Ok((answer.clone(), peer.clone())));
+                }
+                return;
+            }
+        }
+    };
+    let lacks = match &hop {
+        Some(HopError::MissingCapability { required: Some(required) }) => {
+            lacks(request.capabilities(), required)
+        }
+        _ => false,
+    };
+    respond(request, call, answer, peer, lacks);
+}
+
+pub(crate) fn respond(request: Relayed, call: &Call, answer: &Message, peer: &Peer, lacks: bool) {
+    let mut out = Vec::with_capacity(answer.bytes().len() + GAIN);
+    let back = Back {
+        server_info: peer.info.as_deref().map(|info| info.get().as_bytes()),
+        wraps: call.wraps,
+        lacks_capability: lacks,
+        ..Back::new(request.revision(), request.id_json())
+    };
+    translate::response(call.method, answer, peer.revision, &back, &mut out);
+    request.answer(out);
+}
+
+/// Passes progress on, under the client's own token.
+pub(crate) fn note_progress(call: &Call, note: &Message) {
+    let seat = call.seat();
+    let Some(request) = &seat.request else { return };
+    let Some(token) = request.message().part(Part::ProgressToken) else { return };
+    let mut out = Vec::with_capacity(note.bytes().len() + 16);
+    translate::progress(note, token, &mut out);
+    request.note(out);
+}
+
+/// Passes a log message on, if the client wants to hear of its level.
+pub(crate) fn note_log(call: &Call, note: &Message) {
+    let seat = call.seat();
+    let Some(request) = &seat.request else { return };
+    let level = serde_json::from_slice::<Level<'_>>(note.part(Part::Params).unwrap_or(b"{}"));
+    let level = level.ok().map(|level| LogLevel::from(&*level.level));
+    let wanted = request.log_level();
+    if level.zip(wanted).is_some_and(|(level, least)| level.passes(least)) {
+        let mut out = Vec::new();
+        translate::log(note, &mut out);
+        request.note(out);
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Level<'a> {
+    #[serde(borrow)]
+    level: std::borrow::Cow<'a, str>,
+}
+
+/// Whether a client lacks one of the capabilities that an upstream requires.
+fn lacks(declared: &[u8], required: &[u8]) -> bool {
+    type Object = serde_json::Map<String, serde_json::Value>;
+    let parse = |json| serde_json::from_slice::<Object>(json).unwrap_or_default();
+    let (declared, required) = (parse(declared), parse(required));
+    required.iter().any(|(name, needs)| match (declared.get(name), needs.as_object()) {
+        (None, _) => true,
+        (Some(has), Some(needs)) => needs.keys().any(|mode| has.get(mode).is_none()),
+        (Some(_), None) => false,
+    })
+}

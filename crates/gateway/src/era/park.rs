@@ -1,0 +1,274 @@
+//! Questions to clients of 2026-07-28, who cannot be asked while they wait.
+//!
+//! The upstream's call goes on; the client's ends with `input_required` and a state that names the
+//! parked call. When the client comes back with the answers, they go to the upstream, and the client
+//! waits for the parked call again. A client that never comes back costs one call until its time is
+//! over.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::id::Id;
+use mcplane::proto::message::{Message, Part};
+use mcplane::proto::method::Method;
+use mcplane::proto::session::Peer;
+use mcplane::proto::translate;
+use mcplane::proto::types::{Entries, InputRequest};
+use mcplane::proto::version::Revision;
+use mcplane::server::relay::Relayed;
+use serde_json::value::RawValue;
+
+use crate::clock;
+use crate::upstream::call::Call;
+use crate::upstream::worker::{Command, Worker};
+
+/// How every state of ours begins. The rest is 128 random bits.
+const PREFIX: &str = "mcplane.parked.";
+
+/// A state that asks for nothing but to send the call again.
+const AGAIN: &str = "mcplane.again";
+
+/// How long a client may take to come back: a person may have to think.
+const PARKED_TIME_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// What a parked call waits for.
+pub(crate) struct Parked {
+    questions: Vec<Question>,
+    /// How the call ended while nobody was there to hear it.
+    pub(crate) end: Option<Result<(Message, Peer), ErrorObject>>,
+    last_key: usize,
+}
+
+/// One question of an upstream.
+struct Question {
+    worker: Arc<Worker>,
+    id: Id,
+    method: Method,
+    upstream: Revision,
+    key: String,
+    /// Its entry of `inputRequests`.
+    entry: Vec<u8>,
+}
+
+/// The parked calls of one upstream, by their state.
+#[derive(Default)]
+pub(crate) struct Parking {
+    calls: Mutex<HashMap<String, Place>>,
+    hasher: RandomState,
+}
+
+struct Place {
+    call: Arc<Call>,
+    since: Instant,
+    /// Of what makes two rounds the same call.
+    digest: u64,
+}
+
+impl Parking {
+    pub(crate) fn count(&self) -> usize {
+        self.calls().len()
+    }
+
+    /// Puts a question to the client of a call.
+    ///
+    /// # Errors
+    /// What to answer the upstream at once.
+    pub(crate) fn ask(
+        &self,
+        worker: &Arc<Worker>,
+        call: &Arc<Call>,
+        id: &Id,
+        question: &Message,
+        upstream: Revision,
+    ) -> Result<(), ErrorObject> {
+        let entry = translate::question_to_modern(question)?;
+        let method = question.method().unwrap_or(Method::ElicitationCreate);
+        let request = {
+            let mut seat = call.seat();
+            let parked = seat.parked.get_or_insert_with(|| {
+                Box::new(Parked { questions: Vec::new(), end: None, last_key: 0 })
+            });
+            parked.last_key += 1;
+            parked.questions.push(Question {
+                worker: Arc::clone(worker),
+                id: id.clone(),
+                method,
+                upstream,
+                key: format!("q{}", parked.last_key),
+                entry,
+            });
+            seat.request.take()
+        };
+        // While the client is away, the question waits with the others.
+        request.map_or(Ok(()), |request| self.send_away(call, request))
+    }
+
+    /// A client comes back, or so it may be.
+    pub(crate) fn resume(&self, request: Relayed) -> Resumed {
+        let state = request.message().text(Part::RequestState).map(std::borrow::Cow::into_owned);
+        let Some(state) = state.filter(|state| state.starts_with(PREFIX)) else {
+            return Resumed::Not(request);
+        };
+        let digest = self.digest(&request);
+        let place = {
+            let mut calls = self.calls();
+            let fits = |place: &Place| {
+                place.digest == digest && place.call.caller.principal == request.caller().principal
+            };
+            calls.get(&state).is_some_and(fits).then(|| calls.remove(&state)).flatten()
+        };
+        let Some(Place { call, .. }) = place else {
+            let why = "`requestState` is not one that this gateway gave for this request, or its \
+                       time is over: send the call again without it";
+            request.fail(&ErrorObject::invalid_params(why));
+            return Resumed::Answered;
+        };
+        let answers: Entries<Box<RawValue>> = request
+            .message()
+            .part(Part::InputResponses)
+            .and_then(|json| serde_json::from_slice(json).ok())
+            .unwrap_or_default();
+        // One critical section: the upstream may answer as soon as it has the last answer.
+        let mut seat = call.seat();
+        let Some(parked) = &mut seat.parked else {
+            drop(seat);
+            request.fail(&ErrorObject::invalid_params("the call has been given up"));
+            return Resumed::Answered;
+        };
+        parked.questions.retain(|question| match answers.get(&question.key) {
+            None => true,
+            Some(answer) => {
+                question.reply(answer);
+                false
+            }
+        });
+        let is_asking = !parked.questions.is_empty();
+        if let Some(end) = parked.end.take() {
+            drop(seat);
+            match end {
+                Ok((answer, peer)) => super::respond(request, &call, &answer, &peer, false),
+                Err(error) => request.fail(&error),
+            }
+            return Resumed::Answered;
+        }
+        if !is_asking {
+            seat.parked = None;
+            seat.request = Some(request);
+            drop(seat);
+            return Resumed::Again(call);
+        }
+        drop(seat);
+        // Not everything was answered, or the upstream asked more meanwhile.
+        if let Err(error) = self.send_away(&call, request) {
+            call.fail(&error);
+        }
+        Resumed::Answered
+    }
+
+    /// The upstream takes a question back.
+    pub(crate) fn withdrawn(&self, worker: &Worker, id: &Id) {
+        let calls = self.calls();
+        for place in calls.values() {
+            if let Some(parked) = &mut place.call.seat().parked {
+                let is_it =
+                    |asked: &Question| asked.worker.number == worker.number && asked.id == *id;
+                parked.questions.retain(|asked| !is_it(asked));
+            }
+        }
+    }
+
+    /// Gives up the calls whose clients did not come back.
+    pub(crate) fn expire(&self) {
+        let expired: Vec<_> = {
+            let mut calls = self.calls();
+            let late = |place: &Place| clock::now().duration_since(place.since) >= PARKED_TIME_MAX;
+            calls.extract_if(|_, place| late(place)).map(|(_, place)| place.call).collect()
+        };
+        for call in expired {
+            call.abandon();
+        }
+    }
+
+    /// Ends a client's request with the questions of its call.
+    fn send_away(&self, call: &Arc<Call>, request: Relayed) -> Result<(), ErrorObject> {
+        let state = new_state()?;
+        let mut out = Vec::new();
+        {
+            let seat = call.seat();
+            let questions = seat.parked.as_ref().map_or(&[][..], |parked| &parked.questions);
+            let entries: Vec<_> =
+                questions.iter().map(|asked| (asked.key.as_str(), &*asked.entry)).collect();
+            translate::input_required(request.id_json(), &entries, &state, None, &mut out);
+        }
+        let (call, since) = (Arc::clone(call), clock::now());
+        let digest = self.digest(&request);
+        self.calls().insert(state, Place { call, since, digest });
+        request.answer(out);
+        Ok(())
+    }
+
+    fn digest(&self, request: &Relayed) -> u64 {
+        let message = request.message();
+        let parts = [Part::Method, Part::Name, Part::Uri, Part::Arguments];
+        self.hasher.hash_one(parts.map(|part| message.part(part)))
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, Place>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What became of a request that may be a retry.
+pub(crate) enum Resumed {
+    /// It is none of a parked call.
+    Not(Relayed),
+    /// The client waits for its parked call again.
+    Again(Arc<Call>),
+    /// Its answer is on its way back.
+    Answered,
+}
+
+impl Question {
+    /// Tells the upstream the client's answer.
+    fn reply(&self, answer: &RawValue) {
+        let answer = answer.get().as_bytes();
+        let result = translate::answer_to_legacy(answer, self.method, self.upstream);
+        let _ = self.worker.send(Command::Reply(self.id.clone(), Ok(result.into())));
+    }
+}
+
+/// An upstream of 2025-11-25 wants the user to open URLs before it takes the call (-32042): the
+/// client asks the user and then sends the call again.
+pub(crate) fn ask_urls(call: &Call, elicitations: &[u8]) {
+    let Some(request) = call.seat().request.take() else { return };
+    let questions = translate::url_questions(elicitations);
+    for question in &questions {
+        let parsed: Result<InputRequest, _> = serde_json::from_slice(question);
+        let params = parsed.as_ref().ok().and_then(|asked| asked.params.as_deref());
+        let params = params.map(|params| params.get().as_bytes());
+        if let Err(lacking) =
+            translate::can_answer(Method::ElicitationCreate, params, request.capabilities())
+        {
+            let needed = serde_json::json!({"requiredCapabilities": lacking});
+            let why = "the server wants the user to open a URL, which this client does not offer";
+            let error = ErrorObject::new(Code::MISSING_CLIENT_CAPABILITY, why).with_data(&needed);
+            return request.fail(&error);
+        }
+    }
+    let keys: Vec<String> = (1..=questions.len()).map(|number| format!("url{number}")).collect();
+    let entries: Vec<_> =
+        keys.iter().map(String::as_str).zip(questions.iter().map(Vec::as_slice)).collect();
+    let mut out = Vec::new();
+    translate::input_required(request.id_json(), &entries, AGAIN, None, &mut out);
+    request.answer(out);
+}
+
+fn new_state() -> Result<String, ErrorObject> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|_| ErrorObject::new(Code::INTERNAL_ERROR, "no randomness for a state"))?;
+    Ok(format!("{PREFIX}{:032x}", u128::from_be_bytes(random)))
+}

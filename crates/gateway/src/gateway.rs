@@ -1,0 +1,275 @@
+//! The gateway as a whole: its upstreams, its faces, and how both change while it runs.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcplane::Service;
+use mcplane::transport::http::server::Endpoint;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::admin::Admin;
+use crate::catalog::{Naming, Prefix, Rules, ServerNaming, Store};
+use crate::clock;
+use crate::config::{Config, Names, Server};
+use crate::face::{Face, View};
+use crate::listen::site::Site;
+use crate::upstream::start::{Connect, Programs};
+use crate::upstream::{News, Upstream, all_ready};
+
+/// How long after one change of an offer the next ones are gathered, so that a start with many
+/// servers makes few new catalogs.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// A running gateway. Cloning is cheap; every clone is the same one.
+#[derive(Clone)]
+pub struct Gateway(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    /// One change at a time.
+    changing: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+    pub(crate) all: Arc<Face>,
+    pub(crate) site: Site,
+    starts: Arc<Semaphore>,
+    connect: Arc<dyn Connect>,
+    store: Option<Arc<Store>>,
+    news: mpsc::UnboundedSender<News>,
+    pub(crate) began: Instant,
+    /// How often the settings were read again with success.
+    pub(crate) reloads: AtomicU64,
+}
+
+struct State {
+    config: Config,
+    /// In the order of the settings, without those that are left out.
+    upstreams: Vec<Arc<Upstream>>,
+    faces: HashMap<Arc<str>, (Arc<Face>, Endpoint)>,
+}
+
+impl Gateway {
+    /// Starts the servers of `config`. They get ready in the background; see [`Gateway::ready`].
+    ///
+    /// # Errors
+    /// The operating system has no randomness to give.
+    pub fn start(config: Config) -> mcplane::Result<Self> {
+        Self::start_with(config, Arc::new(Programs::default()))
+    }
+
+    /// As [`Gateway::start`], with other ways to the servers.
+    ///
+    /// # Errors
+    /// As [`Gateway::start`].
+    pub fn start_with(config: Config, connect: Arc<dyn Connect>) -> mcplane::Result<Self> {
+        let (news_in, news) = mpsc::unbounded_channel();
+        let store = config.gateway.state_folder();
+        let store = store.map(|folder| Arc::new(Store::new(folder.join("lists"))));
+        let all = Arc::new(Face::new(View::of(None, Vec::new(), &Naming::default())));
+        let service = all.serve()?;
+        let inner = Arc::new_cyclic(|gateway| Inner {
+            changing: tokio::sync::Mutex::default(),
+            site: Site::new(service, Admin::new(gateway.clone()), &config.gateway),
+            starts: Arc::new(Semaphore::new(config.gateway.start_parallel.max(1) as usize)),
+            state: Mutex::new(State {
+                config: Config { servers: Default::default(), ..config.clone() },
+                upstreams: Vec::new(),
+                faces: HashMap::new(),
+            }),
+            all,
+            connect,
+            store,
+            news: news_in,
+            began: clock::now(),
+            reloads: AtomicU64::new(0),
+        });
+        let gateway = Self(inner);
+        gateway.take_over(config)?;
+        tokio::spawn(gateway.clone().listen_to(news));
+        Ok(gateway)
+    }
+
+    /// Waits until every server has told what it offers, or for as long as the settings say. Who is
+    /// later is in the lists later.
+    ///
+    /// Cancel safe.
+    pub async fn ready(&self) {
+        let most = self.state().config.gateway.ready.duration();
+        all_ready(&self.upstreams(), most).await;
+        self.rebuild();
+    }
+
+    /// Other settings, which have been read without an error. Servers that are the same keep their
+    /// workers; calls in flight on the others may finish.
+    ///
+    /// # Errors
+    /// The operating system has no randomness to give; then everything stays as it is.
+    pub async fn reload(&self, config: Config) -> mcplane::Result<()> {
+        let _one = self.0.changing.lock().await;
+        let gone = self.take_over(config)?;
+        self.0.reloads.fetch_add(1, Ordering::Relaxed);
+        let drain = self.state().config.gateway.drain.duration();
+        for upstream in gone {
+            tokio::spawn(async move { upstream.pool.close(clock::now() + drain).await });
+        }
+        Ok(())
+    }
+
+    /// The service that has every server behind it, for transports of one's own.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        self.0.site.service()
+    }
+
+    /// Ends every server: calls in flight may finish within the settings' `drain`.
+    pub async fn close(&self) {
+        let drain = self.state().config.gateway.drain.duration();
+        let deadline = clock::now() + drain;
+        let closing: Vec<_> = self
+            .upstreams()
+            .into_iter()
+            .map(|upstream| tokio::spawn(async move { upstream.pool.close(deadline).await }))
+            .collect();
+        for one in closing {
+            // A panic in there is its own.
+            let _ = one.await;
+        }
+    }
+
+    /// The settings as they are now.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        self.state().config.clone()
+    }
+
+    pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.state().upstreams.clone()
+    }
+
+    /// Swaps the settings. What comes back is not needed any more.
+    fn take_over(&self, config: Config) -> mcplane::Result<Vec<Arc<Upstream>>> {
+        let mut state = self.state();
+        let old = std::mem::take(&mut state.upstreams);
+        let was = |name: &str| old.iter().find(|upstream| *upstream.name == *name);
+        let mut upstreams = Vec::new();
+        for (name, server) in config.servers.iter().filter(|(_, server)| !server.disabled) {
+            let same = was(name).filter(|upstream| is_same(&upstream.pool.settings, server));
+            upstreams.push(match same {
+                Some(upstream) => Arc::clone(upstream),
+                None => Upstream::start(
+                    name,
+                    server,
+                    &config.gateway,
+                    Arc::clone(&self.0.starts),
+                    Arc::clone(&self.0.connect),
+                    self.0.store.clone(),
+                    self.0.news.clone(),
+                ),
+            });
+        }
+        let stays =
+            |upstream: &Arc<Upstream>| upstreams.iter().any(|new| Arc::ptr_eq(new, upstream));
+        let gone = old.iter().filter(|upstream| !stays(upstream)).cloned().collect();
+        let mut faces = HashMap::new();
+        for upstream in &upstreams {
+            let name = Arc::clone(&upstream.name);
+            // Its sessions go on, whatever runs behind it.
+            let face = match state.faces.get(&name) {
+                Some(known) => known.clone(),
+                None => {
+                    let view = View::of(Some(&name), vec![Arc::clone(upstream)], &naming(&config));
+                    let face = Arc::new(Face::new(view));
+                    let endpoint = self.0.site.endpoint_of(&name, &face.serve()?);
+                    (face, endpoint)
+                }
+            };
+            faces.insert(name, face);
+        }
+        let places = faces.iter().map(|(name, (_, endpoint))| (Arc::clone(name), endpoint.clone()));
+        self.0.site.set(places.collect());
+        *state = State { config, upstreams, faces };
+        drop(state);
+        self.rebuild();
+        Ok(gone)
+    }
+
+    /// Makes the catalogs anew.
+    fn rebuild(&self) {
+        let state = self.state();
+        let naming = naming(&state.config);
+        let view = View::of(None, state.upstreams.clone(), &naming);
+        self.0.all.show(view);
+        for upstream in &state.upstreams {
+            if let Some((face, _)) = state.faces.get(&upstream.name) {
+                face.show(View::of(Some(&upstream.name), vec![Arc::clone(upstream)], &naming));
+            }
+        }
+    }
+
+    /// What upstreams have to tell, as long as the gateway lives.
+    async fn listen_to(self, mut news: mpsc::UnboundedReceiver<News>) {
+        let weak = Arc::downgrade(&self.0);
+        drop(self);
+        while let Some(word) = news.recv().await {
+            let Some(gateway) = weak.upgrade().map(Gateway) else { return };
+            match word {
+                News::Offer => {
+                    tokio::time::sleep(GATHER).await;
+                    let mut updated = Vec::new();
+                    while let Ok(word) = news.try_recv() {
+                        if let News::Updated(upstream, uri) = word {
+                            updated.push((upstream, uri));
+                        }
+                    }
+                    gateway.rebuild();
+                    updated.iter().for_each(|(upstream, uri)| gateway.updated(upstream, uri));
+                }
+                News::Updated(upstream, uri) => gateway.updated(&upstream, &uri),
+            }
+        }
+    }
+
+    fn updated(&self, upstream: &str, uri: &str) {
+        self.0.all.updated(upstream, uri);
+        let face = self.state().faces.get(upstream).cloned();
+        if let Some((face, _)) = face {
+            face.updated(upstream, uri);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.upstreams().iter().map(|u| Arc::clone(&u.name)).collect();
+        f.debug_struct("Gateway").field("servers", &names).finish_non_exhaustive()
+    }
+}
+
+/// Whether a server may keep its workers: what changes only in the catalog does not concern them.
+fn is_same(running: &Server, wanted: &Server) -> bool {
+    let tools = |server: &Server| server.tools.concurrency.clone();
+    let rest = |server: &Server| Server { tools: Default::default(), ..server.clone() };
+    tools(running) == tools(wanted) && rest(running) == rest(wanted)
+}
+
+fn naming(config: &Config) -> Naming {
+    let prefix = match config.gateway.names {
+        Names::Collision => Prefix::Collision,
+        Names::Always => Prefix::Always,
+    };
+    let rules = |server: &Server| ServerNaming {
+        tools: Rules {
+            allow: server.tools.allow.clone(),
+            deny: server.tools.deny.clone(),
+            rename: server.tools.rename.clone().into_iter().collect(),
+        },
+        ..ServerNaming::default()
+    };
+    let servers = config.servers.iter().map(|(name, server)| (name.into(), rules(server)));
+    Naming { prefix, servers: servers.collect() }
+}

@@ -1,0 +1,127 @@
+//! Where clients come in: HTTP (both eras, HTTP+SSE and WebSocket), TCP, a Unix socket, stdio.
+
+pub mod discovery;
+pub(crate) mod site;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use mcplane::Result;
+use mcplane::transport::http::server::{self as http, ConnectionLimits};
+use mcplane::transport::listen::{self, Address, Limits, Listener};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::config::{Config, Listen};
+use crate::gateway::Gateway;
+
+/// The open doors of a gateway.
+#[must_use = "nobody comes in before serve"]
+pub struct Doors {
+    doors: Vec<Door>,
+    /// The first HTTP endpoint, as clients name it.
+    url: Option<String>,
+}
+
+enum Door {
+    Http(Listener),
+    Lines(Listener),
+    Stdio,
+}
+
+impl Doors {
+    /// Opens every address of the settings; the gateway need not run yet.
+    ///
+    /// # Errors
+    /// The first address that cannot be listened on, and why.
+    pub async fn open(config: &Config) -> Result<Self> {
+        let settings = &config.gateway;
+        let mut opened = Self { doors: Vec::new(), url: None };
+        for listen in &settings.listen {
+            // Whether an address that others can reach is wanted is the settings' own rule.
+            let limits = Limits::default()
+                .public(listen.is_public())
+                .accepts_per_s(settings.accept_rate)
+                .drain(settings.drain.duration());
+            let bind = async |address: Address| Listener::bind(&address, limits.clone()).await;
+            opened.doors.push(match listen {
+                Listen::Http(address) => {
+                    let listener = bind(address.to_string().parse()?).await?;
+                    let url = format!("http://{}/mcp", listener.local_address());
+                    opened.url.get_or_insert(url);
+                    Door::Http(listener)
+                }
+                Listen::Tcp(address) => Door::Lines(bind(address.to_string().parse()?).await?),
+                Listen::Unix(path) => Door::Lines(bind(Address::Unix(path.clone())).await?),
+                Listen::Stdio => Door::Stdio,
+            });
+        }
+        Ok(opened)
+    }
+
+    /// The endpoint of all servers, if there is one over HTTP.
+    #[must_use]
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    /// Every door, as one would write it to a client.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        self.doors
+            .iter()
+            .map(|door| match door {
+                Door::Http(listener) => format!("http://{}/mcp", listener.local_address()),
+                Door::Lines(listener) => match listener.local_address() {
+                    address @ Address::Unix(_) => address.to_string(),
+                    address => format!("tcp://{address}"),
+                },
+                Door::Stdio => "stdio".to_owned(),
+            })
+            .collect()
+    }
+
+    /// Lets clients in until `shutdown` comes, or the one on stdio has left; what is in flight may
+    /// then finish within the settings' `drain`.
+    ///
+    /// Cancel safe: dropped, every door and connection is closed.
+    pub async fn serve(self, gateway: &Gateway, shutdown: impl Future<Output = ()>) {
+        let (end, ended) = watch::channel(false);
+        let mut serving = JoinSet::new();
+        let mut of_stdio = JoinSet::new();
+        for door in self.doors {
+            let mut ended = ended.clone();
+            let shutdown = async move { drop(ended.wait_for(|ended| *ended).await) };
+            let site = gateway.0.site.clone();
+            let serve: Pin<Box<dyn Future<Output = ()> + Send>> = match door {
+                Door::Http(listener) => {
+                    Box::pin(http::serve(listener, site, ConnectionLimits::default(), shutdown))
+                }
+                Door::Lines(listener) => {
+                    Box::pin(listen::serve(listener, gateway.service(), shutdown))
+                }
+                Door::Stdio => {
+                    let service = gateway.service();
+                    of_stdio.spawn(async move {
+                        // How the connection breaks concerns nobody but its client.
+                        let _ = service.serve(mcplane::stdio()).await;
+                    });
+                    continue;
+                }
+            };
+            serving.spawn(serve);
+        }
+        tokio::select! {
+            () = shutdown => {}
+            Some(_) = of_stdio.join_next() => {}
+        }
+        end.send_replace(true);
+        while serving.join_next().await.is_some() {}
+    }
+}
+
+impl std::fmt::Debug for Doors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Doors").field("addresses", &self.addresses()).finish()
+    }
+}

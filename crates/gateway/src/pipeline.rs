@@ -1,0 +1,234 @@
+//! The path of a request through the gateway, from top to bottom.
+//!
+//! What is before it (size, `Host` and `Origin`, who asks, in-flight caps, headers against body) is
+//! the library's: `mcplane::transport::http::server`. What is after it is the worker's loop:
+//! `upstream::worker`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::headers::ParamHeader;
+use mcplane::proto::message::{Message, Part, write};
+use mcplane::proto::method::Method;
+use mcplane::proto::session::ServerConfig;
+use mcplane::proto::types::{Cache, LogLevel};
+use mcplane::proto::version::Era;
+use mcplane::server::relay::{Caller, Cancel, Relay, Relayed};
+use serde_json::json;
+
+use crate::catalog::Route;
+use crate::era::park::Resumed;
+use crate::face::{Face, View};
+use crate::upstream::Upstream;
+use crate::upstream::call::Call;
+
+/// Most characters of a client's text that an error quotes.
+const QUOTED_MAX: usize = 200;
+
+impl Relay for Face {
+    /// One request: answered from the catalog, or put on its way to a worker.
+    fn request(&self, request: Relayed, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>> {
+        let view = self.view();
+        // answer   what the catalog knows needs nobody else
+        if is_list(request.method()) {
+            request.answer_now(out, |request, out| list(&view, request, out));
+            return None;
+        }
+        // route    by name, in the catalog of this moment
+        let route = match route(&view, request.message(), request.method()) {
+            Ok(route) => route,
+            Err(error) => return refuse(request, &error, out),
+        };
+        let Some(upstream) = view.upstreams.get(route.server) else {
+            let error = ErrorObject::new(Code::INTERNAL_ERROR, "the catalog has no such server");
+            return refuse(request, &error, out);
+        };
+        // resume   a client of 2026-07-28 that comes back with answers to its parked call
+        let request = match upstream.pool.questions.parking.resume(request) {
+            Resumed::Not(request) => request,
+            Resumed::Again(call) => return Some(call),
+            Resumed::Answered => return Some(Arc::new(Answered)),
+        };
+        // level    the least severe log messages that this request wants
+        if let (Some(level), Era::Modern) = (request.log_level(), request.revision().era()) {
+            upstream.watched.set_level(&upstream.pool, level);
+        }
+        // send     to a worker, or into its queue; there ids, tokens and names are replaced, and
+        //          what the eras say differently is translated
+        let tool = limited(upstream, &request, route);
+        let repeatable =
+            request.method() != Method::ToolsCall || route.read_only || route.idempotent;
+        let pool = Arc::clone(&upstream.pool);
+        let call =
+            Call::new(request, route.original.clone(), (repeatable, route.wraps_output), pool);
+        upstream.pool.submit(Arc::clone(&call), tool.as_deref());
+        Some(call)
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.view().config)
+    }
+
+    fn mirrored(&self, tool: &str) -> Option<Arc<[ParamHeader]>> {
+        self.view().snapshot.tool(tool)?.mirrored.clone()
+    }
+
+    fn watch(&self, caller: &Caller, uri: &str) {
+        let view = self.view();
+        if let Some(upstream) = owner(&view, uri) {
+            upstream.watched.begin(&upstream.pool, caller, uri);
+        }
+    }
+
+    fn unwatch(&self, caller: &Caller, uri: &str) {
+        // Its upstream may have changed meanwhile: whoever has it noted lets it go.
+        for upstream in &self.view().upstreams {
+            upstream.watched.end(&upstream.pool, caller, uri);
+        }
+    }
+
+    fn set_log_level(&self, _: &Caller, level: &LogLevel) {
+        for upstream in &self.view().upstreams {
+            upstream.watched.set_level(&upstream.pool, level);
+        }
+    }
+
+    fn ended(&self, caller: &Caller) {
+        for upstream in &self.view().upstreams {
+            upstream.pool.ended(caller);
+        }
+    }
+}
+
+/// A request whose answer is on its way back already.
+struct Answered;
+
+impl Cancel for Answered {
+    fn cancel(&self) {}
+}
+
+const fn is_list(method: Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsList
+            | Method::PromptsList
+            | Method::ResourcesList
+            | Method::ResourceTemplatesList
+    )
+}
+
+fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) {
+    let start = out.len();
+    let cursor = match request.message().part(Part::Cursor) {
+        None | Some(b"null") => Ok(None),
+        Some(_) => text(request.message(), Part::Cursor, "cursor").map(Some),
+    };
+    write::begin_result(out, request.id_json());
+    let listed = cursor.and_then(|cursor| {
+        view.snapshot.list(
+            request.method(),
+            cursor.as_deref(),
+            request.revision(),
+            &Cache::default(),
+            Some(&view.info),
+            out,
+        )
+    });
+    match listed {
+        Ok(()) => write::end(out),
+        Err(error) => {
+            out.truncate(start);
+            write::error(out, Some(request.id_json()), &error);
+        }
+    }
+}
+
+/// Where a request goes.
+fn route<'a>(view: &'a View, message: &Message, method: Method) -> Result<&'a Route, ErrorObject> {
+    let snapshot = &view.snapshot;
+    match method {
+        Method::ToolsCall => {
+            let name = text(message, Part::Name, "name")?;
+            let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", short(&name)));
+            snapshot.tool(&name).ok_or_else(unknown)
+        }
+        Method::PromptsGet => {
+            let name = text(message, Part::Name, "name")?;
+            let unknown =
+                || ErrorObject::invalid_params(format!("unknown prompt: {}", short(&name)));
+            snapshot.prompt(&name).ok_or_else(unknown)
+        }
+        Method::ResourcesRead => {
+            let uri = text(message, Part::Uri, "uri")?;
+            snapshot.resource(&uri).ok_or_else(|| no_resource(message, &uri))
+        }
+        Method::Complete => complete(view, message),
+        other => Err(ErrorObject::method_not_found(other.as_str())),
+    }
+}
+
+/// Where an argument is completed: at the server of its prompt or template.
+fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObject> {
+    #[derive(serde::Deserialize)]
+    struct Params<'a> {
+        #[serde(rename = "ref", borrow)]
+        reference: Reference<'a>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Reference<'a> {
+        #[serde(borrow)]
+        name: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        uri: Option<Cow<'a, str>>,
+    }
+    let params: Params<'_> = serde_json::from_slice(message.part(Part::Params).unwrap_or(b"{}"))
+        .map_err(|error| ErrorObject::invalid_params(format!("bad `ref`: {error}")))?;
+    let found = match (params.reference.name, params.reference.uri) {
+        (Some(name), _) => view.snapshot.prompt(&name),
+        (None, Some(uri)) => view.snapshot.template(&uri),
+        (None, None) => None,
+    };
+    found.ok_or_else(|| ErrorObject::invalid_params("`ref` names nothing that is known here"))
+}
+
+/// The upstream through which a resource is watched.
+fn owner<'a>(view: &'a View, uri: &str) -> Option<&'a Arc<Upstream>> {
+    view.upstreams.get(view.snapshot.resource(uri)?.server)
+}
+
+/// The upstream's own name of a tool whose calls are counted.
+fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<Arc<str>> {
+    if upstream.pool.settings.tools.concurrency.is_empty() || request.method() != Method::ToolsCall
+    {
+        return None;
+    }
+    route.original.clone().or_else(|| Some(request.message().text(Part::Name)?.into()))
+}
+
+fn refuse(request: Relayed, error: &ErrorObject, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>> {
+    request.answer_now(out, |request, out| write::error(out, Some(request.id_json()), error));
+    None
+}
+
+fn text<'a>(message: &'a Message, part: Part, key: &str) -> Result<Cow<'a, str>, ErrorObject> {
+    let missing = || ErrorObject::invalid_params(format!("`{key}` is missing or not a string"));
+    message.text(part).ok_or_else(missing)
+}
+
+fn no_resource(message: &Message, uri: &str) -> ErrorObject {
+    let code = match message.part(Part::ProtocolVersion) {
+        Some(_) => Code::INVALID_PARAMS,
+        None => Code::RESOURCE_NOT_FOUND,
+    };
+    let uri = short(uri);
+    ErrorObject::new(code, format!("resource not found: {uri}")).with_data(&json!({"uri": uri}))
+}
+
+/// What a client sent, cut to a length that fits an error message.
+fn short(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(QUOTED_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}

@@ -1,0 +1,147 @@
+//! One request on its way: who waits for it, and where it is.
+//!
+//! A call is answered exactly once because its [`Relayed`] can be taken out of it only once.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcplane::proto::error::ErrorObject;
+use mcplane::proto::method::Method;
+use mcplane::proto::version::Revision;
+use mcplane::server::relay::{Caller, Cancel, Relayed};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::pool::Pool;
+use super::worker::Worker;
+
+/// One request of a client, from the pipeline to its answer.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    /// The client's revision.
+    pub(crate) revision: Revision,
+    pub(crate) caller: Caller,
+    /// What the upstream calls it, if that is not what the client calls it.
+    pub(crate) name: Option<Arc<str>>,
+    /// It may be sent a second time: reading it twice does no harm.
+    pub(crate) repeatable: bool,
+    /// The client sees the tool's structured result as `{"result": …}`.
+    pub(crate) wraps: bool,
+    pub(crate) pool: Arc<Pool>,
+    /// Its id on the connection of its worker; 0 before it is sent.
+    pub(crate) id: AtomicI64,
+    /// How often it was sent.
+    pub(crate) sent: AtomicU8,
+    seat: Mutex<Seat>,
+}
+
+/// What changes while a call is on its way.
+#[derive(Default)]
+pub(crate) struct Seat {
+    /// Who waits; `None` once it is answered or cancelled, and while it is parked.
+    pub(crate) request: Option<Relayed>,
+    /// Where it is, once a worker has it.
+    pub(crate) worker: Option<Arc<Worker>>,
+    /// Members of a retry: the answers to what a modern upstream asked.
+    pub(crate) retry: Vec<u8>,
+    /// What its upstream asked while nobody was there to hear of it.
+    pub(crate) parked: Option<Box<crate::era::park::Parked>>,
+    /// Held while the tool's own limit counts it.
+    pub(crate) _turn: Option<OwnedSemaphorePermit>,
+    is_cancelled: bool,
+}
+
+impl Call {
+    pub(crate) fn new(
+        request: Relayed,
+        name: Option<Arc<str>>,
+        (repeatable, wraps): (bool, bool),
+        pool: Arc<Pool>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            method: request.method(),
+            revision: request.revision(),
+            caller: request.caller().clone(),
+            name,
+            repeatable,
+            wraps,
+            pool,
+            id: AtomicI64::new(0),
+            sent: AtomicU8::new(0),
+            seat: Mutex::new(Seat { request: Some(request), ..Seat::default() }),
+        })
+    }
+
+    pub(crate) fn seat(&self) -> MutexGuard<'_, Seat> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether anybody waits for it, here or with a parked question.
+    pub(crate) fn is_wanted(&self) -> bool {
+        let seat = self.seat();
+        !seat.is_cancelled && (seat.request.is_some() || seat.parked.is_some())
+    }
+
+    /// Ends it with an error, unless it has ended already.
+    pub(crate) fn fail(&self, error: &ErrorObject) {
+        let request = {
+            let mut seat = self.seat();
+            if let Some(parked) = &mut seat.parked {
+                parked.end = Some(Err(error.clone()));
+            }
+            seat.request.take()
+        };
+        if let Some(request) = request {
+            request.fail(error);
+        }
+    }
+
+    pub(crate) fn id(&self) -> i64 {
+        self.id.load(Ordering::Acquire)
+    }
+}
+
+impl Cancel for Call {
+    fn cancel(&self) {
+        let (request, worker) = {
+            let mut seat = self.seat();
+            // Its client went away with a question, to come back with the answer.
+            if seat.parked.is_some() && seat.request.is_none() {
+                return;
+            }
+            seat.is_cancelled = true;
+            seat.parked = None;
+            (seat.request.take(), seat.worker.take())
+        };
+        drop(request);
+        // The queue drops what is cancelled when its turn comes.
+        if let Some(worker) = worker {
+            worker.cancel(self.id());
+        }
+    }
+}
+
+impl Call {
+    /// Gives a call up whose client did not come back.
+    pub(crate) fn abandon(&self) {
+        let worker = {
+            let mut seat = self.seat();
+            seat.is_cancelled = true;
+            seat.parked = None;
+            seat.request = None;
+            seat.worker.take()
+        };
+        if let Some(worker) = worker {
+            worker.cancel(self.id());
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("method", &self.method)
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
+}

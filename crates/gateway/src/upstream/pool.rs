@@ -1,0 +1,653 @@
+//! The workers of one upstream, and which of them gets a call.
+//!
+//! A *lane* is a set of workers with one queue. `shared` and `exclusive` have one lane for
+//! everybody; the keyed modes have a lane of one worker for each session or principal. A call that
+//! finds a free place goes to its worker at once, without a lock; else it waits in the lane's queue,
+//! where callers take turns.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bytes::Bytes;
+use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::method::Method;
+use mcplane::server::relay::Caller;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+use super::call::Call;
+use super::start::Connect;
+use super::supervise::{self, Learned};
+use super::worker::{Command, State, Worker, unavailable};
+use crate::clock;
+use crate::config::{Mode, Policy, Server};
+use crate::era::questions::Questions;
+
+/// Timeouts in a row after which a worker gets nothing before it has answered a probe.
+const TIMEOUTS_MAX: u32 = 3;
+
+/// How long a worker that is told to leave may still work on its calls.
+const LEAVE_TIME: Duration = Duration::from_secs(5);
+
+/// What the upstream's task must know of.
+pub(crate) enum Heard {
+    Ready(Arc<Worker>),
+    ListsChanged(Arc<Worker>),
+    Updated(String),
+}
+
+/// The workers of one upstream.
+pub(crate) struct Pool {
+    pub(crate) name: Arc<str>,
+    pub(crate) settings: Server,
+    call_timeout: Option<Duration>,
+    /// How many processes the gateway starts at the same time.
+    pub(crate) starts: Arc<Semaphore>,
+    pub(crate) connect: Arc<dyn Connect>,
+    /// The lane of `shared` and `exclusive`; of the keyed modes, the spare workers.
+    common: Arc<Lane>,
+    keyed: Mutex<HashMap<Key, Arc<Lane>>>,
+    turns: HashMap<String, Arc<Semaphore>>,
+    hasher: RandomState,
+    clock: AtomicU64,
+    numbers: AtomicUsize,
+    heard: mpsc::UnboundedSender<Heard>,
+    pub(crate) questions: Arc<Questions>,
+    /// Log messages that could not be told whose they are.
+    pub(crate) unowned: AtomicU64,
+    /// Calls that were refused because everything was full.
+    pub(crate) refused: AtomicU64,
+    pub(crate) learned: Learned,
+    pub(crate) trouble: ArcSwapOption<String>,
+    pub(crate) closing: watch::Sender<Option<Instant>>,
+    is_closing: AtomicBool,
+    /// Held by every task of the pool: when the last is gone, so are its processes.
+    pub(crate) alive: Mutex<Option<mpsc::Sender<()>>>,
+    gone: tokio::sync::Mutex<mpsc::Receiver<()>>,
+}
+
+/// Whose worker it is, in the keyed modes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Session(u64),
+    Principal(Option<Arc<str>>),
+}
+
+/// Workers with one queue.
+pub(crate) struct Lane {
+    pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
+    queue: Mutex<Queue>,
+    queued: AtomicUsize,
+    /// When it last had a call, for the keyed modes.
+    used: Mutex<Instant>,
+}
+
+/// Calls that wait, each caller's in order; callers take turns.
+#[derive(Default)]
+struct Queue {
+    turns: VecDeque<Caller>,
+    waiting: HashMap<Caller, VecDeque<(Instant, Arc<Call>)>>,
+}
+
+impl Pool {
+    pub(crate) fn new(
+        name: Arc<str>,
+        settings: Server,
+        call_timeout: Option<Duration>,
+        starts: Arc<Semaphore>,
+        connect: Arc<dyn Connect>,
+        heard: mpsc::UnboundedSender<Heard>,
+    ) -> Arc<Self> {
+        let (alive, gone) = mpsc::channel(1);
+        let turns = settings.tools.concurrency.iter();
+        let turns =
+            turns.map(|(tool, max)| (tool.clone(), Arc::new(Semaphore::new(*max as usize))));
+        Arc::new(Self {
+            name,
+            turns: turns.collect(),
+            call_timeout,
+            starts,
+            connect,
+            common: Arc::new(Lane::new()),
+            keyed: Mutex::default(),
+            hasher: RandomState::new(),
+            clock: AtomicU64::new(0),
+            numbers: AtomicUsize::new(0),
+            heard,
+            questions: Arc::default(),
+            unowned: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            learned: Learned::new(settings.revision),
+            trouble: ArcSwapOption::empty(),
+            closing: watch::Sender::new(None),
+            is_closing: AtomicBool::new(false),
+            alive: Mutex::new(Some(alive)),
+            gone: tokio::sync::Mutex::new(gone),
+            settings,
+        })
+    }
+
+    /// Starts the workers that are to be warm before the first call.
+    pub(crate) fn start(self: &Arc<Self>) {
+        for _ in 0..self.settings.workers {
+            self.add_worker(&self.common);
+        }
+        supervise::tend(self);
+    }
+
+    /// Ends every worker: calls in flight may finish until `deadline`, then processes are stopped.
+    pub(crate) async fn close(&self, deadline: Instant) {
+        self.is_closing.store(true, Ordering::Release);
+        self.closing.send_replace(Some(deadline));
+        for worker in self.workers() {
+            self.retire(&worker, deadline);
+        }
+        drop(self.alive.lock().unwrap_or_else(PoisonError::into_inner).take());
+        // Nobody sends anything: this waits for the last sender to go.
+        let _ = self.gone.lock().await.recv().await;
+        for lane in self.lanes() {
+            lane.drain(|call| call.fail(&unavailable("the gateway is shutting down")));
+        }
+    }
+
+    /// How long a call may go without an answer.
+    pub(crate) const fn patience(&self) -> Option<Duration> {
+        self.call_timeout
+    }
+
+    /// The answer to an upstream that asks for roots outside of any call.
+    pub(crate) fn roots(&self) -> Vec<u8> {
+        let roots: Vec<_> =
+            self.settings.roots.iter().map(|uri| serde_json::json!({"uri": uri})).collect();
+        serde_json::json!({"roots": roots}).to_string().into_bytes()
+    }
+
+    /// Takes a call on: to a worker, or into the queue. It ends with an error if there is no room.
+    pub(crate) fn submit(self: &Arc<Self>, call: Arc<Call>, tool: Option<&str>) {
+        let turns = tool.and_then(|tool| self.turns.get(tool));
+        let Some(turns) = turns else { return self.admit(call) };
+        if let Ok(turn) = Arc::clone(turns).try_acquire_owned() {
+            call.seat()._turn = Some(turn);
+            return self.admit(call);
+        }
+        // Permits are handed out in the order in which they were asked for.
+        let (turns, pool) = (Arc::clone(turns), Arc::clone(self));
+        tokio::spawn(async move {
+            let Ok(turn) = turns.acquire_owned().await else { return };
+            if call.is_wanted() {
+                call.seat()._turn = Some(turn);
+                pool.admit(call);
+            }
+        });
+    }
+
+    fn admit(self: &Arc<Self>, call: Arc<Call>) {
+        if self.is_closing.load(Ordering::Acquire) {
+            return call.fail(&unavailable("the gateway is shutting down"));
+        }
+        let lane = match self.lane(&call.caller) {
+            Ok(lane) => lane,
+            Err(error) => return call.fail(&error),
+        };
+        match self.pick(&lane, &call.caller) {
+            Some(worker) => self.hand(&worker, call),
+            None => self.enqueue(&lane, call),
+        }
+    }
+
+    /// Asks a worker something on the gateway's own account.
+    ///
+    /// # Errors
+    /// What the upstream answered, or that it did not.
+    pub(crate) async fn ask(
+        &self,
+        worker: &Worker,
+        method: Method,
+        params: Vec<u8>,
+        patience: Duration,
+    ) -> Result<Bytes, ErrorObject> {
+        let (waiting, answer) = oneshot::channel();
+        let gone = || unavailable("its worker has ended");
+        worker.send(Command::Ask(method, params, patience, waiting)).map_err(|_| gone())?;
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// A call of this worker has ended: its place is free.
+    pub(crate) fn release(self: &Arc<Self>, worker: &Arc<Worker>, call: &Call) {
+        let turn = {
+            let mut seat = call.seat();
+            seat.worker = None;
+            seat._turn.take()
+        };
+        drop(turn);
+        worker.in_flight.fetch_sub(1, Ordering::AcqRel);
+        if let Some(lane) = worker.lane.get() {
+            self.advance(lane);
+        }
+    }
+
+    /// A call that was never sent goes somewhere else.
+    pub(crate) fn again(self: &Arc<Self>, worker: &Arc<Worker>, call: Arc<Call>) {
+        self.release(worker, &call);
+        self.admit(call);
+    }
+
+    /// The connection of a worker broke with this call in flight.
+    pub(crate) fn broken(self: &Arc<Self>, worker: &Arc<Worker>, call: &Arc<Call>, why: &str) {
+        self.release(worker, call);
+        let may_repeat = self.settings.retry
+            && call.repeatable
+            && call.sent.load(Ordering::Relaxed) < 2
+            && call.seat().request.is_some();
+        if may_repeat {
+            return self.admit(Arc::clone(call));
+        }
+        call.fail(&unavailable(&format!("{why}; the call may or may not have had its effect")));
+    }
+
+    /// A worker let a call time out.
+    pub(crate) fn timed_out(&self, worker: &Worker) {
+        let state = match worker.timeouts.fetch_add(1, Ordering::AcqRel) + 1 {
+            TIMEOUTS_MAX.. => State::Quarantined,
+            _ => State::Degraded,
+        };
+        if matches!(worker.state(), State::Healthy | State::Degraded) {
+            worker.set_state(state);
+        }
+    }
+
+    pub(crate) fn hear(self: &Arc<Self>, heard: Heard) {
+        if let Heard::Ready(worker) = &heard {
+            self.trouble.store(None);
+            if let Some(peer) = worker.peer.load_full() {
+                self.learned.met(&peer);
+            }
+            if let Some(lane) = worker.lane.get() {
+                self.advance(lane);
+            }
+        }
+        // Nobody listens when the gateway ends.
+        let _ = self.heard.send(heard);
+    }
+
+    /// The calls that wait for a worker of this lane go on, as far as there is room.
+    pub(crate) fn advance(self: &Arc<Self>, lane: &Arc<Lane>) {
+        while lane.queued.load(Ordering::Acquire) > 0 {
+            let Some(next) = lane.peek() else { return };
+            let Some(worker) = self.pick(lane, &next) else { return };
+            match lane.pop() {
+                Some(call) if call.is_wanted() => self.hand(&worker, call),
+                _ => drop(worker.in_flight.fetch_sub(1, Ordering::AcqRel)),
+            }
+        }
+    }
+
+    /// Calls that have waited for too long fail.
+    pub(crate) fn expire_queues(&self, patience: Duration) {
+        let why = match self.trouble.load_full() {
+            Some(trouble) => format!("the call waited too long for a worker; {trouble}"),
+            None => "the call waited too long for a worker".to_owned(),
+        };
+        for lane in self.lanes() {
+            lane.expire(patience, |call| call.fail(&unavailable(&why)));
+        }
+    }
+
+    /// A connection that lasted has ended.
+    pub(crate) fn ended(&self, caller: &Caller) {
+        let (Mode::PerSession, Some(connection)) = (self.settings.mode, caller.connection) else {
+            return;
+        };
+        let lane = self.keyed().remove(&Key::Session(connection));
+        lane.into_iter().for_each(|lane| self.leave(&lane));
+    }
+
+    /// Stops the workers of keys that have been idle for too long.
+    pub(crate) fn stop_idle(&self, after: Duration) {
+        let idle: Vec<_> = {
+            let mut keyed = self.keyed();
+            let is_idle = |lane: &Lane| lane.is_idle() && lane.idle_for() >= after;
+            keyed.extract_if(|_, lane| is_idle(lane)).map(|(_, lane)| lane).collect()
+        };
+        idle.iter().for_each(|lane| self.leave(lane));
+    }
+
+    /// The worker that a caller watches resources through; all of them if they are shared.
+    pub(crate) fn workers_of(&self, caller: &Caller) -> Vec<Arc<Worker>> {
+        if !self.settings.mode.is_keyed() {
+            return self.common.workers.load().to_vec();
+        }
+        let Some(key) = self.key(caller) else { return Vec::new() };
+        self.keyed().get(&key).map(|lane| lane.workers.load().to_vec()).unwrap_or_default()
+    }
+
+    /// Every worker there is.
+    pub(crate) fn workers(&self) -> Vec<Arc<Worker>> {
+        let mut all = Vec::new();
+        for lane in self.lanes() {
+            all.extend(lane.workers.load().iter().cloned());
+        }
+        all.sort_by_key(|worker| worker.number);
+        all
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.lanes().iter().map(|lane| lane.queued.load(Ordering::Relaxed)).sum()
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+
+    /// A worker is gone for good.
+    pub(crate) fn forget(&self, worker: &Arc<Worker>) {
+        let lane = worker.lane.get().map_or(&self.common, |lane| lane);
+        lane.remove(worker);
+        self.common.remove(worker);
+    }
+
+    /// Ends a worker when it is idle, or at the deadline.
+    pub(crate) fn retire(&self, worker: &Arc<Worker>, deadline: Instant) {
+        worker.set_state(State::Leaving);
+        let _ = worker.send(Command::Leave(deadline));
+    }
+
+    /// Ends a worker of no more use, and starts another one in its place.
+    pub(crate) fn replace(self: &Arc<Self>, worker: &Arc<Worker>) {
+        let lane = worker.lane.get().map_or(&self.common, |lane| lane);
+        lane.remove(worker);
+        self.retire(worker, clock::now() + LEAVE_TIME);
+        if !self.is_closing() {
+            self.add_worker(lane);
+        }
+    }
+
+    fn leave(&self, lane: &Lane) {
+        let deadline = clock::now() + LEAVE_TIME;
+        lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
+        lane.drain(|call| call.fail(&unavailable("its session has ended")));
+    }
+
+    fn hand(self: &Arc<Self>, worker: &Arc<Worker>, call: Arc<Call>) {
+        worker.used.store(self.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if let Err(Command::Call(call)) = worker.send(Command::Call(call)) {
+            worker.in_flight.fetch_sub(1, Ordering::AcqRel);
+            call.fail(&unavailable("its worker has ended"));
+        }
+    }
+
+    fn enqueue(self: &Arc<Self>, lane: &Arc<Lane>, call: Arc<Call>) {
+        let workers = lane.workers.load();
+        if workers.iter().all(|worker| worker.state() == State::Down) {
+            let trouble = self.trouble.load_full();
+            let why = trouble.as_deref().map_or("no worker of it runs", String::as_str);
+            return call.fail(&unavailable(why));
+        }
+        let max = self.settings.queue as usize;
+        if lane.queued.fetch_add(1, Ordering::AcqRel) >= max {
+            lane.queued.fetch_sub(1, Ordering::AcqRel);
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            let why = format!(
+                "server `{}` is overloaded: {} calls run on each of its {} workers and {max} wait; \
+                 try again later",
+                self.name,
+                self.settings.calls_limit(),
+                workers.len()
+            );
+            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+        }
+        lane.push(call);
+        // A place may have become free in between.
+        self.advance(lane);
+    }
+
+    /// The lane of a caller. A keyed one is made when it is first needed.
+    fn lane(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Lane>, ErrorObject> {
+        if !self.settings.mode.is_keyed() {
+            return Ok(Arc::clone(&self.common));
+        }
+        let Some(key) = self.key(caller) else {
+            let why = format!(
+                "server `{}` has a worker for each session, and this request belongs to none: use \
+                 a connection that lasts, authenticate, or set mode = \"exclusive\"",
+                self.name
+            );
+            return Err(ErrorObject::new(Code::INVALID_REQUEST, why));
+        };
+        let mut keyed = self.keyed();
+        if let Some(lane) = keyed.get(&key) {
+            lane.touch();
+            return Ok(Arc::clone(lane));
+        }
+        let max = self.settings.workers_limit() as usize;
+        if keyed.len() >= max {
+            let idle = keyed.iter().filter(|(_, lane)| lane.is_idle());
+            let oldest = idle.max_by_key(|(_, lane)| lane.idle_for()).map(|(key, _)| key.clone());
+            match oldest.and_then(|key| keyed.remove(&key)) {
+                Some(lane) => self.leave(&lane),
+                None => {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    let why = format!("all {max} workers of server `{}` are taken", self.name);
+                    return Err(ErrorObject::new(Code::OVERLOADED, why));
+                }
+            }
+        }
+        let lane = Arc::new(Lane::new());
+        match self.common.take() {
+            Some(spare) => {
+                let _ = spare.lane.set(Arc::clone(&lane));
+                lane.add(spare);
+            }
+            None => self.add_worker(&lane),
+        }
+        keyed.insert(key, Arc::clone(&lane));
+        // Another spare, as long as there is one too few for the next key.
+        if keyed.len() + self.common.workers.load().len() < max {
+            self.add_worker(&self.common);
+        }
+        Ok(lane)
+    }
+
+    fn key(&self, caller: &Caller) -> Option<Key> {
+        let principal = || Key::Principal(caller.principal.clone());
+        match (self.settings.mode, caller.connection) {
+            (Mode::PerSession, Some(connection)) => Some(Key::Session(connection)),
+            (Mode::PerSession, None) => caller.principal.is_some().then(principal),
+            _ => Some(principal()),
+        }
+    }
+
+    fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>) {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let (worker, commands) = Worker::new(number);
+        let is_spare = self.settings.mode.is_keyed() && Arc::ptr_eq(lane, &self.common);
+        if !is_spare {
+            let _ = worker.lane.set(Arc::clone(lane));
+        }
+        lane.add(Arc::clone(&worker));
+        supervise::spawn(self, worker, commands);
+    }
+
+    /// A worker with a free place, which is taken.
+    fn pick(&self, lane: &Lane, caller: &Caller) -> Option<Arc<Worker>> {
+        let workers = lane.workers.load();
+        [State::Healthy, State::Degraded]
+            .into_iter()
+            .find_map(|state| self.pick_among(&workers, state, caller))
+    }
+
+    fn pick_among(
+        &self,
+        workers: &[Arc<Worker>],
+        state: State,
+        caller: &Caller,
+    ) -> Option<Arc<Worker>> {
+        let max = self.settings.calls_limit() as usize;
+        let load = |worker: &Arc<Worker>| worker.in_flight.load(Ordering::Acquire);
+        let usable = |worker: &&Arc<Worker>| worker.state() == state;
+        let at = |number: u64| {
+            let len = workers.len() as u64;
+            workers.get(usize::try_from(number.checked_rem(len)?).ok()?).filter(|w| usable(w))
+        };
+        let tick = || self.clock.fetch_add(1, Ordering::Relaxed);
+        let first = match self.settings.policy {
+            Policy::RecentIdle => {
+                let idle = workers.iter().filter(usable).filter(|worker| load(worker) == 0);
+                let recent = idle.max_by_key(|worker| worker.used.load(Ordering::Relaxed));
+                // Somebody else may have been faster.
+                recent.filter(|worker| worker.reserve(1)).map(|worker| (worker, true))
+            }
+            Policy::LeastBusy => None,
+            Policy::TwoChoices => {
+                let dice = self.hasher.hash_one(tick());
+                let (a, b) = (at(dice), at(dice >> 32));
+                a.into_iter().chain(b).min_by_key(|worker| load(worker)).map(|w| (w, false))
+            }
+            Policy::RoundRobin => at(tick()).map(|worker| (worker, false)),
+            Policy::Sticky => at(self.hasher.hash_one(caller)).map(|worker| (worker, false)),
+        };
+        if let Some((worker, is_reserved)) = first
+            && (is_reserved || worker.reserve(max))
+        {
+            return Some(Arc::clone(worker));
+        }
+        loop {
+            let least = workers.iter().filter(usable).min_by_key(|worker| load(worker))?;
+            if least.reserve(max) {
+                return Some(Arc::clone(least));
+            }
+            if load(least) >= max {
+                return None;
+            }
+        }
+    }
+
+    fn lanes(&self) -> Vec<Arc<Lane>> {
+        let mut lanes = vec![Arc::clone(&self.common)];
+        lanes.extend(self.keyed().values().cloned());
+        lanes
+    }
+
+    fn keyed(&self) -> MutexGuard<'_, HashMap<Key, Arc<Lane>>> {
+        self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn new() -> Self {
+        Self {
+            workers: ArcSwap::default(),
+            queue: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            used: Mutex::new(clock::now()),
+        }
+    }
+
+    fn add(&self, worker: Arc<Worker>) {
+        self.workers.rcu(|workers| {
+            let mut workers = Vec::clone(workers);
+            workers.push(Arc::clone(&worker));
+            workers
+        });
+    }
+
+    fn remove(&self, gone: &Arc<Worker>) {
+        self.workers.rcu(|workers| {
+            let rest = workers.iter().filter(|worker| !Arc::ptr_eq(worker, gone));
+            rest.cloned().collect::<Vec<_>>()
+        });
+    }
+
+    /// Takes one worker out: the first that is ready, else the first.
+    fn take(&self) -> Option<Arc<Worker>> {
+        let workers = self.workers.load();
+        let ready = workers.iter().find(|worker| worker.state() == State::Healthy);
+        let usable =
+            |worker: &&Arc<Worker>| !matches!(worker.state(), State::Leaving | State::Down);
+        let taken = Arc::clone(ready.or_else(|| workers.iter().find(usable))?);
+        drop(workers);
+        self.remove(&taken);
+        Some(taken)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, call: Arc<Call>) {
+        let mut queue = self.queue();
+        if !queue.waiting.contains_key(&call.caller) {
+            queue.turns.push_back(call.caller.clone());
+        }
+        let caller = call.caller.clone();
+        queue.waiting.entry(caller).or_default().push_back((clock::now(), call));
+    }
+
+    /// Whose turn it is.
+    fn peek(&self) -> Option<Caller> {
+        self.queue().turns.front().cloned()
+    }
+
+    fn pop(&self) -> Option<Arc<Call>> {
+        let mut queue = self.queue();
+        let caller = queue.turns.pop_front()?;
+        let calls = queue.waiting.get_mut(&caller)?;
+        let call = calls.pop_front();
+        if calls.is_empty() {
+            queue.waiting.remove(&caller);
+        } else {
+            queue.turns.push_back(caller);
+        }
+        drop(queue);
+        if call.is_some() {
+            self.queued.fetch_sub(1, Ordering::AcqRel);
+        }
+        Some(call?.1)
+    }
+
+    fn drain(&self, mut each: impl FnMut(Arc<Call>)) {
+        while let Some(call) = self.pop() {
+            each(call);
+        }
+    }
+
+    fn expire(&self, patience: Duration, each: impl Fn(&Call)) {
+        let now = clock::now();
+        let late = |(since, call): &(Instant, Arc<Call>)| {
+            !call.is_wanted() || now.duration_since(*since) >= patience
+        };
+        let mut expired = Vec::new();
+        {
+            let mut queue = self.queue();
+            for calls in queue.waiting.values_mut() {
+                while calls.front().is_some_and(late) {
+                    expired.extend(calls.pop_front());
+                }
+            }
+            queue.waiting.retain(|_, calls| !calls.is_empty());
+            let Queue { turns, waiting } = &mut *queue;
+            turns.retain(|caller| waiting.contains_key(caller));
+        }
+        self.queued.fetch_sub(expired.len(), Ordering::AcqRel);
+        expired.iter().for_each(|(_, call)| each(call));
+    }
+
+    fn is_idle(&self) -> bool {
+        let busy = |worker: &Arc<Worker>| worker.in_flight.load(Ordering::Acquire) > 0;
+        self.queued.load(Ordering::Acquire) == 0 && !self.workers.load().iter().any(busy)
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
+    }
+
+    fn idle_for(&self) -> Duration {
+        clock::now().duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The lane that a worker works for; a spare has none yet.
+pub(crate) type LaneOf = OnceLock<Arc<Lane>>;

@@ -1,0 +1,348 @@
+//! What keeps workers alive: starting, restarting with a pause and a budget, probing, and stopping
+//! those that are idle or too big.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcplane::proto::method::Method;
+use mcplane::proto::session::{ClientConfig, EraChoice, Peer};
+use mcplane::proto::types::{ClientCapabilities, Implementation};
+use mcplane::proto::version::{Era, Revision};
+use mcplane::transport::process::{Running, Tree};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{interval, sleep, sleep_until, timeout_at};
+
+use super::pool::Pool;
+use super::start::Connected;
+use super::worker::{Command, Drive, End, State, Worker, is_modern, unavailable};
+use crate::clock;
+use crate::config::Speaks;
+
+/// How long a process may take to end after it has closed its stdout, to tell how it ended.
+const EXIT_WAIT: Duration = Duration::from_millis(500);
+
+/// How long a call may wait for a worker that is ready.
+const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long the handshake may take, unless a person must approve the server first.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// A handshake that takes longer than this waits for somebody: most likely a person.
+pub(crate) const APPROVAL_AFTER: Duration = Duration::from_secs(3);
+
+/// The pause before a quarantined worker is probed, and how long the probe may take.
+const PROBE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(2));
+
+/// Probes without an answer after which a worker is replaced.
+const PROBES_MAX: u32 = 3;
+
+/// What the gateway has learned of what an upstream speaks, so that it is asked only once.
+pub(crate) struct Learned(AtomicU8, Speaks);
+
+impl Learned {
+    pub(crate) const fn new(said: Speaks) -> Self {
+        Self(AtomicU8::new(0), said)
+    }
+
+    pub(crate) fn met(&self, peer: &Peer) {
+        self.0.store(if is_modern(peer.revision) { 2 } else { 1 }, Ordering::Relaxed);
+    }
+
+    fn is_legacy(&self) {
+        self.0.store(1, Ordering::Relaxed);
+    }
+
+    fn choice(&self) -> EraChoice {
+        match (self.1, self.0.load(Ordering::Relaxed)) {
+            (Speaks::Revision(revision), _) => EraChoice::Only(revision),
+            (Speaks::Legacy, _) | (Speaks::Auto, 1) => EraChoice::Legacy,
+            (Speaks::Auto, 2) => EraChoice::Only(Revision::LATEST),
+            (Speaks::Auto, _) => EraChoice::Auto,
+        }
+    }
+}
+
+/// Starts a worker, and keeps starting it until the pool closes or the worker is let go.
+pub(super) fn spawn(
+    pool: &Arc<Pool>,
+    worker: Arc<Worker>,
+    commands: mpsc::UnboundedReceiver<Command>,
+) {
+    let pool = Arc::clone(pool);
+    let alive = pool.alive.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if alive.is_none() {
+        return;
+    }
+    tokio::spawn(async move {
+        let mut supervisor = Supervisor { commands, restarts: VecDeque::new() };
+        supervisor.run(&pool, &worker).await;
+        worker.set_state(State::Down);
+        pool.forget(&worker);
+        supervisor.give_back(&pool, &worker);
+        drop(alive);
+    });
+}
+
+struct Supervisor {
+    commands: mpsc::UnboundedReceiver<Command>,
+    /// When it was started again, within the window of the budget.
+    restarts: VecDeque<Instant>,
+}
+
+impl Supervisor {
+    async fn run(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>) {
+        let mut closing = pool.closing.subscribe();
+        self.wait_for_first(pool, worker, &mut closing).await;
+        loop {
+            if pool.is_closing() || worker.state() == State::Leaving {
+                return;
+            }
+            let began = clock::now();
+            let (end, was_ready) = self.live(pool, worker, &mut closing).await;
+            let why = match end {
+                End::Left => return,
+                End::Respawn => {
+                    pool.learned.is_legacy();
+                    continue;
+                }
+                End::Refused(error) => error.to_string(),
+                End::Broken(why) => why,
+            };
+            pool.trouble.store(Some(Arc::new(why)));
+            self.give_back(pool, worker);
+            let pause = self.pause(
+                pool,
+                was_ready && clock::now().duration_since(began) > Duration::from_secs(1),
+            );
+            if pause > Duration::ZERO && !self.rest(pool, worker, pause, &mut closing).await {
+                return;
+            }
+            worker.restarts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The first worker goes ahead: should a person have to approve the server, once is enough, and
+    /// what it speaks has to be found out only once.
+    async fn wait_for_first(
+        &self,
+        pool: &Pool,
+        worker: &Worker,
+        closing: &mut watch::Receiver<Option<Instant>>,
+    ) {
+        while worker.number > 0 && pool.learned.0.load(Ordering::Relaxed) == 0 {
+            let first_failed = pool.trouble.load().is_some();
+            if first_failed || pool.is_closing() || worker.state() == State::Leaving {
+                return;
+            }
+            tokio::select! {
+                _ = closing.changed() => return,
+                () = sleep(Duration::from_millis(10)) => {}
+            }
+        }
+    }
+
+    /// One life of the worker. Tells how it ended, and whether it was ever ready.
+    async fn live(
+        &mut self,
+        pool: &Arc<Pool>,
+        worker: &Arc<Worker>,
+        closing: &mut watch::Receiver<Option<Instant>>,
+    ) -> (End, bool) {
+        let permit = tokio::select! {
+            permit = Arc::clone(&pool.starts).acquire_owned() => permit.ok(),
+            _ = closing.changed() => return (End::Left, false),
+        };
+        if worker.state() != State::Leaving {
+            worker.set_state(State::Starting);
+        }
+        let Connected { mut reader, mut writer, running } =
+            match pool.connect.connect(&pool.name, &pool.settings).await {
+                Ok(connected) => connected,
+                Err(error) => return (End::Broken(error.to_string()), false),
+            };
+        worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
+        let mut drive = Drive::new(worker, pool, client_config(pool), permit);
+        let end = drive.run(&mut reader, &mut writer, &mut self.commands).await;
+        let was_ready = worker.state() != State::Starting;
+        worker.set_state(State::Down);
+        worker.pid.store(0, Ordering::Relaxed);
+        drop((reader, writer));
+        let end = match (end, running) {
+            (end, None) => end,
+            (End::Broken(why), Some(mut running)) => {
+                running.ended_within(EXIT_WAIT).await;
+                let why = format!("{why}: {}", running.report());
+                stop(pool, running);
+                End::Broken(why)
+            }
+            (End::Refused(error), Some(mut running)) => {
+                let why = format!("{error}: {}", running.report());
+                running.stop().await;
+                End::Broken(why)
+            }
+            (end, Some(mut running)) => {
+                running.stop().await;
+                end
+            }
+        };
+        if let End::Broken(why) = &end {
+            drive.abandon(why);
+        } else {
+            drive.abandon("it was stopped");
+        }
+        (end, was_ready)
+    }
+
+    /// How long to wait before the next start: not at all for one that lived, then longer each time.
+    fn pause(&mut self, pool: &Pool, lived: bool) -> Duration {
+        let restart = &pool.settings.restart;
+        let (now, window) = (clock::now(), restart.window.duration());
+        while self.restarts.front().is_some_and(|at| now.duration_since(*at) > window) {
+            self.restarts.pop_front();
+        }
+        let recent = self.restarts.len();
+        self.restarts.push_back(now);
+        if recent >= restart.budget as usize {
+            let oldest = self.restarts.front().map_or(window, |at| now.duration_since(*at));
+            return window.saturating_sub(oldest).max(restart.longest.duration());
+        }
+        if lived && recent == 0 {
+            return Duration::ZERO;
+        }
+        let doubled = 1u32.checked_shl(u32::try_from(recent).unwrap_or(31).min(16)).unwrap_or(1);
+        restart.first.duration().saturating_mul(doubled).min(restart.longest.duration())
+    }
+
+    /// Waits out a pause. What is asked of the worker meanwhile goes elsewhere. `false` if it is to
+    /// end instead.
+    async fn rest(
+        &mut self,
+        pool: &Arc<Pool>,
+        worker: &Arc<Worker>,
+        pause: Duration,
+        closing: &mut watch::Receiver<Option<Instant>>,
+    ) -> bool {
+        let until = tokio::time::Instant::now() + pause;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return true,
+                _ = closing.changed() => return false,
+                command = self.commands.recv() => match command {
+                    Some(Command::Leave(_)) | None => return false,
+                    Some(command) => turn_away(pool, worker, command),
+                },
+            }
+        }
+    }
+
+    /// What was asked of the worker and not begun goes elsewhere.
+    fn give_back(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>) {
+        while let Ok(command) = self.commands.try_recv() {
+            turn_away(pool, worker, command);
+        }
+    }
+}
+
+fn turn_away(pool: &Arc<Pool>, worker: &Arc<Worker>, command: Command) {
+    match command {
+        Command::Call(call) => pool.again(worker, call),
+        Command::Ask(_, _, _, waiting) => {
+            let _ = waiting.send(Err(unavailable("its worker is being started again")));
+        }
+        _ => {}
+    }
+}
+
+/// Stops a process beside the worker's next start. The pool waits for it at its end.
+fn stop(pool: &Pool, mut running: Running) {
+    let alive = pool.alive.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    tokio::spawn(async move {
+        running.stop().await;
+        drop(alive);
+    });
+}
+
+/// What the gateway says of itself to upstreams. It declares all that some client may be able to
+/// do; a question that the client at hand cannot answer is refused.
+fn client_config(pool: &Pool) -> ClientConfig {
+    let capabilities = ClientCapabilities::new()
+        .with_elicitation_form()
+        .with_elicitation_url()
+        .with_sampling()
+        .with_sampling_tools()
+        .with_roots(false);
+    let approval = pool.settings.approval.duration();
+    ClientConfig {
+        info: Implementation::new("mcplane", env!("CARGO_PKG_VERSION")),
+        capabilities,
+        choice: pool.learned.choice(),
+        timeout: approval.max(HANDSHAKE_TIME_MAX),
+    }
+}
+
+/// The regular look at a pool: calls that waited too long, workers that are idle, too big, or
+/// quarantined.
+pub(super) fn tend(pool: &Arc<Pool>) {
+    let pool = Arc::downgrade(pool);
+    tokio::spawn(async move {
+        let mut ticks = interval(Duration::from_secs(1));
+        loop {
+            ticks.tick().await;
+            let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closing()) else { return };
+            let approval = pool.settings.approval.duration();
+            pool.expire_queues(QUEUE_TIME_MAX.max(approval));
+            pool.questions.parking.expire();
+            if let (true, Some(after)) =
+                (pool.settings.mode.is_keyed(), pool.settings.idle_stop.limit())
+            {
+                pool.stop_idle(after);
+            }
+            for worker in pool.workers() {
+                look_at(&pool, &worker);
+            }
+        }
+    });
+}
+
+fn look_at(pool: &Arc<Pool>, worker: &Arc<Worker>) {
+    let pid = worker.pid.load(Ordering::Relaxed);
+    if let (Some(max), true) = (pool.settings.memory_max, pid != 0) {
+        let used = Tree::glance(pid).map_or(0, |usage| usage.rss_bytes);
+        if used > max.bytes() {
+            pool.trouble.store(Some(Arc::new(format!("a worker used {used} bytes of memory"))));
+            pool.replace(worker);
+        }
+    }
+    if worker.state() == State::Quarantined && worker.probing.swap(1, Ordering::AcqRel) == 0 {
+        let (pool, worker) = (Arc::clone(pool), Arc::clone(worker));
+        tokio::spawn(async move {
+            probe(&pool, &worker).await;
+            worker.probing.store(0, Ordering::Release);
+        });
+    }
+}
+
+/// Asks a quarantined worker whether it still answers.
+async fn probe(pool: &Arc<Pool>, worker: &Arc<Worker>) {
+    for _ in 0..PROBES_MAX {
+        sleep(PROBE.0).await;
+        if worker.state() != State::Quarantined {
+            return;
+        }
+        let modern = worker.peer.load().as_ref().is_some_and(|peer| peer.era() == Era::Modern);
+        let method = if modern { Method::Discover } else { Method::Ping };
+        let asked = pool.ask(worker, method, b"{}".to_vec(), PROBE.1);
+        let deadline = tokio::time::Instant::now() + PROBE.1 * 2;
+        if let Ok(Ok(_)) = timeout_at(deadline, asked).await {
+            worker.timeouts.store(0, Ordering::Relaxed);
+            worker.set_state(State::Degraded);
+            if let Some(lane) = worker.lane.get() {
+                pool.advance(lane);
+            }
+            return;
+        }
+    }
+    pool.replace(worker);
+}
