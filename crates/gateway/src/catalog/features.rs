@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use mcplane::proto::types::{Entries, ServerCapabilities};
 use serde_json::value::RawValue;
 
-use super::offer::{Kind, Offer, member, on_one_line};
+use super::clean::{member, on_one_line};
+use super::offer::{Kind, Offer};
 use super::snapshot::{Server, Snapshot};
 
 /// What the servers can do together. One whose offer nobody knows yet counts as able to do
@@ -69,8 +70,7 @@ impl Snapshot {
     /// What all servers can do together.
     #[must_use]
     pub fn features(&self) -> Features {
-        let each = self.servers.iter().map(|server| Features::of(server.offer.as_deref()));
-        each.fold(Features::default(), Features::or)
+        self.features.iter().copied().fold(Features::default(), Features::or)
     }
 
     /// The capabilities to declare. Lists always say that they change, since servers come and go.

@@ -5,14 +5,16 @@
 //! # Layout, in reading order
 //!
 //! * [`offer`] — one upstream's lists, page by page, entries kept byte for byte.
+//! * `clean` — the few changes that are made to such bytes.
 //! * [`names`] — filters, renames, and the names under which clients see things.
 //! * [`snapshot`] — the merged catalog: name → [`Route`], URI → [`Route`], what changed.
 //! * [`pages`] — the answers to the list methods, rendered once per revision, and our cursors.
 //! * [`features`] — merged capabilities and instructions.
 //! * [`templates`] — does a URI fit an RFC 6570 template?
-//! * [`need`], [`version`], [`cover`], [`negotiate`] — ranking servers against what a client needs.
+//! * [`need`], [`version`], [`cover`], [`mod@negotiate`] — ranking servers against what a client needs.
 //! * [`store`] — the last good offers on disk.
 
+mod clean;
 pub mod cover;
 pub mod features;
 pub mod names;
@@ -47,9 +49,12 @@ impl Fingerprint {
 
     /// Adds a field. Its end counts too, so that `ab`,`c` is not `a`,`bc`.
     fn add(&mut self, field: &[u8]) {
-        for byte in field.iter().chain(&[0xff]) {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let mut hash = self.0;
+        for &byte in field {
+            hash = step(hash, byte);
         }
+        self.0 = step(hash, 0xff);
     }
 
     fn of(fields: &[&str]) -> u64 {

@@ -9,7 +9,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use mcplane::proto::headers::{self, ParamHeader};
-use mcplane::proto::message::write;
 use mcplane::proto::method::Method;
 use mcplane::proto::types::{
     Entries, Implementation, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool,
@@ -20,14 +19,17 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::Fingerprint;
+use super::clean::{on_one_line, rewritten, without_annotations};
 
 /// Most entries of one list of one upstream; further ones are left out and counted. The largest
 /// catalog seen in the wild has some 2,000 tools.
 pub const ENTRIES_MAX: usize = 10_000;
+/// Most templates of one upstream: any read may be held against all of them.
+pub const TEMPLATES_MAX: usize = 1_000;
+/// Longest name, URI or template, in bytes; an entry with a longer one is malformed.
+pub const NAME_BYTES_MAX: usize = 8 << 10;
 /// Most bytes of one list of one upstream; further entries are left out and counted.
 pub const LIST_BYTES_MAX: usize = 32 << 20;
-/// Most levels of a schema whose annotations are taken away.
-const SCHEMA_DEPTH_MAX: usize = 64;
 
 /// The four lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,7 +143,7 @@ pub struct LeftOut {
     pub repeated: usize,
     /// Had an `x-mcp-header` against the rules of 2026-07-28, which forbid to use such a tool.
     pub misannotated: usize,
-    /// Came after [`ENTRIES_MAX`] entries or [`LIST_BYTES_MAX`] bytes.
+    /// Came after [`ENTRIES_MAX`] entries, [`TEMPLATES_MAX`] templates or [`LIST_BYTES_MAX`] bytes.
     pub beyond_limit: usize,
 }
 
@@ -251,7 +253,8 @@ impl Offer {
 impl List {
     fn add(&mut self, kind: Kind, raw: &RawValue, lenient: bool) {
         let bytes = self.bytes.saturating_add(raw.get().len());
-        if self.entries.len() == ENTRIES_MAX || bytes > LIST_BYTES_MAX {
+        let entries_max = if kind == Kind::Templates { TEMPLATES_MAX } else { ENTRIES_MAX };
+        if self.entries.len() == entries_max || bytes > LIST_BYTES_MAX {
             self.left_out.beyond_limit += 1;
             return;
         }
@@ -302,10 +305,7 @@ fn tool(raw: &RawValue, lenient: bool) -> Result<Entry, Unfit> {
     let (mirrored, stripped): (Arc<[ParamHeader]>, _) = match headers::param_headers(schema) {
         Ok(mirrored) => (Arc::from(mirrored), None),
         Err(_) if lenient => {
-            let mut out = Vec::with_capacity(schema.len());
-            strip_annotations(schema, Place::Schema, 0, &mut out).ok_or(Unfit::Misannotated)?;
-            let stripped = String::from_utf8(out).map_err(|_| Unfit::Misannotated)?;
-            (Arc::default(), Some(stripped))
+            (Arc::default(), Some(without_annotations(schema).ok_or(Unfit::Misannotated)?))
         }
         Err(_) => return Err(Unfit::Misannotated),
     };
@@ -331,93 +331,8 @@ fn tool(raw: &RawValue, lenient: bool) -> Result<Entry, Unfit> {
     })
 }
 
-/// JSON that may stand in a message of one line. A line break can only be between tokens, where a
-/// space means the same; peers on HTTP do send such JSON.
-pub(super) fn on_one_line(raw: &RawValue) -> Box<RawValue> {
-    if !raw.get().contains(['\n', '\r']) {
-        return raw.to_owned();
-    }
-    let line = raw.get().replace(['\n', '\r'], " ");
-    RawValue::from_string(line).unwrap_or_else(|_| RawValue::NULL.to_owned())
-}
-
 /// Nothing can be asked for by an empty name.
 fn named(name: &str) -> Result<Arc<str>, Unfit> {
-    if name.is_empty() { Err(Unfit::Malformed) } else { Ok(name.into()) }
-}
-
-/// An object with other values, or without some: `change` sees every member. `None` when `raw` is
-/// not an object.
-pub(super) fn rewritten<'v>(
-    raw: &'v RawValue,
-    mut change: impl FnMut(&str, &'v str) -> Option<Cow<'v, str>>,
-) -> Option<Box<RawValue>> {
-    let members: Entries<&RawValue> = serde_json::from_str(raw.get()).ok()?;
-    let mut out = Vec::with_capacity(raw.get().len());
-    out.push(b'{');
-    for (key, value) in members.iter() {
-        let Some(value) = change(key, value.get()) else { continue };
-        member(key, &value, &mut out);
-    }
-    out.push(b'}');
-    RawValue::from_string(String::from_utf8(out).ok()?).ok()
-}
-
-/// Appends a member to an object that is open in `out`.
-pub(super) fn member(key: &str, value: &str, out: &mut Vec<u8>) {
-    if out.last() != Some(&b'{') {
-        out.push(b',');
-    }
-    write::string(out, key);
-    out.push(b':');
-    out.extend_from_slice(value.as_bytes());
-}
-
-/// What a value inside a schema is.
-#[derive(Clone, Copy)]
-enum Place {
-    /// A schema, or an array of them.
-    Schema,
-    /// An object whose keys are names and whose values are schemas.
-    Names,
-}
-
-/// Appends a schema without any `x-mcp-header`. `None` when it is too deep.
-fn strip_annotations(json: &str, place: Place, depth: usize, out: &mut Vec<u8>) -> Option<()> {
-    if depth > SCHEMA_DEPTH_MAX {
-        return None;
-    }
-    if let Ok(members) = serde_json::from_str::<Entries<&RawValue>>(json) {
-        out.push(b'{');
-        for (key, value) in members.iter() {
-            let inside = match (place, key) {
-                (Place::Schema, headers::ANNOTATION) => continue,
-                (Place::Schema, "const" | "enum" | "default" | "examples") => {
-                    member(key, value.get(), out);
-                    continue;
-                }
-                (
-                    Place::Schema,
-                    "properties" | "patternProperties" | "$defs" | "definitions"
-                    | "dependentSchemas",
-                ) => Place::Names,
-                _ => Place::Schema,
-            };
-            member(key, "", out);
-            strip_annotations(value.get(), inside, depth + 1, out)?;
-        }
-        out.push(b'}');
-    } else if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(json) {
-        out.push(b'[');
-        for (index, item) in items.into_iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            strip_annotations(item.get(), place, depth + 1, out)?;
-        }
-        out.push(b']');
-    } else {
-        out.extend_from_slice(json.as_bytes());
-    }
-    Some(())
+    let usable = (1..=NAME_BYTES_MAX).contains(&name.len());
+    if usable { Ok(name.into()) } else { Err(Unfit::Malformed) }
 }

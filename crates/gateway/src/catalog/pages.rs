@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::offer::{Kind, member, rewritten};
+use super::clean::{member, rewritten};
+use super::offer::Kind;
 use super::snapshot::{Row, Snapshot};
 
 /// Most entries of one page.

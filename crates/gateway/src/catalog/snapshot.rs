@@ -87,6 +87,9 @@ pub struct Snapshot {
     owners: HashMap<Arc<str>, Vec<usize>>,
     resources: HashMap<Arc<str>, usize>,
     templates: Vec<(Template, usize)>,
+    /// The only server that has resources, or may have some.
+    only_with_resources: Option<usize>,
+    pub(super) features: Vec<Features>,
     /// A route to each server, for what has no more to say.
     plain: Vec<Route>,
     pub(super) rows: [Rows; 4],
@@ -123,6 +126,11 @@ impl Snapshot {
             .iter()
             .map(|name| naming.servers.get(name).cloned().unwrap_or_default())
             .collect();
+        let features: Vec<Features> =
+            servers.iter().map(|server| Features::of(server.offer.as_deref())).collect();
+        let mut with_resources =
+            features.iter().enumerate().filter(|(_, has)| has.resources).map(|(server, _)| server);
+        let only_with_resources = with_resources.next().filter(|_| with_resources.next().is_none());
         let plain = (0..names.len()).map(|server| Route { server, ..Route::default() }).collect();
         let mut snapshot = Self {
             servers,
@@ -132,6 +140,8 @@ impl Snapshot {
             owners: HashMap::new(),
             resources: HashMap::new(),
             templates: Vec::new(),
+            only_with_resources,
+            features,
             plain,
             rows: Default::default(),
             shadowed: Vec::new(),
@@ -170,7 +180,7 @@ impl Snapshot {
             let fits = |(template, _): &&(Template, usize)| template.fits(uri);
             self.templates.iter().filter(fits).find_map(|&(_, server)| shown(server))
         };
-        let only = || self.only_with_resources().and_then(shown);
+        let only = || self.only_with_resources.and_then(shown);
         self.plain.get(listed().or_else(fitting).or_else(only)?)
     }
 
@@ -201,15 +211,6 @@ impl Snapshot {
     #[must_use]
     pub fn owners(&self, tool: &str) -> &[usize] {
         self.owners.get(tool).map_or(&[], Vec::as_slice)
-    }
-
-    /// The only server that has resources, or may have some.
-    fn only_with_resources(&self) -> Option<usize> {
-        let with = |(index, server): (usize, &Server)| {
-            Features::of(server.offer.as_deref()).resources.then_some(index)
-        };
-        let mut servers = self.servers.iter().enumerate().filter_map(with);
-        servers.next().filter(|_| servers.next().is_none())
     }
 
     /// Whether the rules of a server show something of this name, the server's own.
