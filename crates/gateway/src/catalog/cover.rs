@@ -3,8 +3,6 @@
 //! Set cover is hard in general and small here: with up to [`EXACT_MAX`] servers that matter, every
 //! set is looked at; beyond, the greedy one is taken, and the answer says so.
 
-use std::num::NonZeroUsize;
-
 /// Most sets that are searched through exactly, counted after those that another one contains are
 /// gone: 2^20 combinations are some milliseconds.
 pub const EXACT_MAX: usize = 20;
@@ -33,7 +31,7 @@ impl Bits {
     /// Whether a number is in it.
     #[must_use]
     pub fn contains(&self, number: usize) -> bool {
-        self.0.get(number / 64).is_some_and(|word| word & (1 << (number % 64)) != 0)
+        self.word(number / 64) & (1 << (number % 64)) != 0
     }
 
     /// How many numbers are in it.
@@ -45,10 +43,14 @@ impl Bits {
     /// Whether every number of this one is in `other`.
     #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
+        other.gain(self) == 0
+    }
+
+    /// Whether every number of this one is in one of two others.
+    fn is_within_either(&self, one: &Self, other: &Self) -> bool {
         let words = self.0.iter().enumerate();
-        words.fold(true, |within, (at, word)| {
-            within && word & !other.0.get(at).copied().unwrap_or_default() == 0
-        })
+        let mut outside = words.map(|(at, word)| word & !(one.word(at) | other.word(at)));
+        outside.all(|word| word == 0)
     }
 
     /// Adds the numbers of another one.
@@ -62,10 +64,11 @@ impl Bits {
     /// How many numbers `other` has beyond this one.
     fn gain(&self, other: &Self) -> usize {
         let words = other.0.iter().enumerate();
-        let new = |(at, word): (usize, &u64)| {
-            (word & !self.0.get(at).copied().unwrap_or_default()).count_ones() as usize
-        };
-        words.map(new).sum()
+        words.map(|(at, word)| (word & !self.word(at)).count_ones() as usize).sum()
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        self.0.get(at).copied().unwrap_or_default()
     }
 
     fn all(sets: &[Self]) -> Self {
@@ -96,11 +99,12 @@ pub fn cover(sets: &[Bits]) -> (Vec<usize>, Search) {
     if matter.len() > EXACT_MAX {
         return (greedy, Search::Greedy);
     }
-    let candidates: Vec<(usize, &Bits)> =
-        matter.iter().filter_map(|&at| Some((at, sets.get(at)?))).collect();
-    let exact = (1..=greedy.len()).filter_map(NonZeroUsize::new).find_map(|size| {
-        let mut chosen = Vec::with_capacity(size.get());
-        choose(&candidates, size, &Bits::default(), &goal, &mut chosen).then_some(chosen)
+    let candidates = Candidate::list(sets, &matter);
+    let largest = candidates.iter().map(|candidate| candidate.set.count()).max().unwrap_or(0);
+    let search = Exact { goal: &goal, largest };
+    let exact = (1..=greedy.len()).find_map(|size| {
+        let mut chosen = Vec::with_capacity(size);
+        search.choose(&candidates, size, &Bits::default(), &mut chosen).then_some(chosen)
     });
     (exact.unwrap_or(greedy), Search::Exact)
 }
@@ -115,37 +119,66 @@ fn matters(sets: &[Bits], at: usize) -> bool {
     !sets.iter().enumerate().any(better)
 }
 
-/// The first choice of exactly `size` more candidates that reaches the goal, in the order of the
-/// candidates.
-fn choose(
-    candidates: &[(usize, &Bits)],
-    size: NonZeroUsize,
-    have: &Bits,
-    goal: &Bits,
-    chosen: &mut Vec<usize>,
-) -> bool {
-    let mut rest = candidates;
-    while let Some((&(at, set), later)) = rest.split_first() {
-        // Not even all that are left would do.
-        let mut reach = have.clone();
-        rest.iter().for_each(|(_, set)| reach.add(set));
-        if rest.len() < size.get() || !goal.is_within(&reach) {
-            return false;
-        }
-        let mut with = have.clone();
-        with.add(set);
-        chosen.push(at);
-        let done = match NonZeroUsize::new(size.get() - 1) {
-            Some(fewer) => choose(later, fewer, &with, goal, chosen),
-            None => goal.is_within(&with),
-        };
-        if done {
-            return true;
-        }
-        chosen.pop();
-        rest = later;
+/// A set that may be chosen.
+struct Candidate<'a> {
+    /// Its place among all sets.
+    at: usize,
+    set: &'a Bits,
+    /// What it has together with all candidates behind it.
+    reach: Bits,
+}
+
+impl<'a> Candidate<'a> {
+    fn list(sets: &'a [Bits], matter: &[usize]) -> Vec<Self> {
+        let mut reach = Bits::default();
+        let sets = matter.iter().rev().filter_map(|&at| Some((at, sets.get(at)?)));
+        let mut candidates: Vec<Self> = sets
+            .map(|(at, set)| {
+                reach.add(set);
+                Self { at, set, reach: reach.clone() }
+            })
+            .collect();
+        candidates.reverse();
+        candidates
     }
-    false
+}
+
+/// A search through all choices.
+struct Exact<'a> {
+    goal: &'a Bits,
+    /// How much the largest set has.
+    largest: usize,
+}
+
+impl Exact<'_> {
+    /// Whether `size` more candidates reach the goal; the first choice that does is in `chosen`.
+    fn choose(
+        &self,
+        candidates: &[Candidate<'_>],
+        size: usize,
+        have: &Bits,
+        chosen: &mut Vec<usize>,
+    ) -> bool {
+        let lacks = have.gain(self.goal);
+        if size == 0 || lacks > size * self.largest {
+            return lacks == 0;
+        }
+        let mut rest = candidates;
+        while let Some((first, later)) = rest.split_first() {
+            if rest.len() < size || !self.goal.is_within_either(have, &first.reach) {
+                return false;
+            }
+            let mut with = have.clone();
+            with.add(first.set);
+            chosen.push(first.at);
+            if self.choose(later, size - 1, &with, chosen) {
+                return true;
+            }
+            chosen.pop();
+            rest = later;
+        }
+        false
+    }
 }
 
 /// The set that adds most, again and again; then without what the others made needless.

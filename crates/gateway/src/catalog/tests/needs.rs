@@ -193,6 +193,16 @@ fn covers_are_complete_and_as_small_as_brute_force_finds() {
 }
 
 #[test]
+fn the_largest_exact_search_ends() {
+    for_seeds(3, |random| {
+        let sets: Vec<Bits> = (0..EXACT_MAX)
+            .map(|_| Bits::of((0..1024).filter(|_| random.once_in(3)).collect::<Vec<_>>()))
+            .collect();
+        assert_eq!(cover(&sets).1, Search::Exact);
+    });
+}
+
+#[test]
 fn many_servers_are_covered_greedily_and_it_says_so() {
     // Each has something of its own: all of them matter.
     let count = EXACT_MAX + 5;
