@@ -2,6 +2,7 @@
 //!
 //! - `broken`: servers that cannot be spoken to
 //! - `bench`: measuring that fails, breaks off or is interrupted
+//! - `import`: settings from those of a desktop client
 //! - `inspect`: looking, calling, and the command line
 //! - `fixture`: the built-in server on its own
 //! - `readme`: what the README promises
@@ -18,6 +19,7 @@
 mod bench;
 mod broken;
 mod fixture;
+mod import;
 mod inspect;
 mod readme;
 mod server;

@@ -1,15 +1,22 @@
 //! The `mcplane` command: one file per subcommand, each a thin call into a library crate.
 //!
 //! * `serve` — the gateway.
+//! * `connect` — the gateway for clients that can only start a program.
+//! * `negotiate` — which of the gateway's servers fit a need.
 //! * `fixture` — a server to test and measure against.
 //! * `inspect` — who a server is and what it offers.
 //! * `bench` — how fast a server is.
+//! * `import` — settings for the gateway from those of a desktop client.
 #![allow(clippy::print_stdout, reason = "a command line speaks on standard output")]
 #![allow(unreachable_pub, reason = "a binary has no outside")]
 
 mod bench;
+mod connect;
 mod fixture;
+mod import;
 mod inspect;
+mod negotiate;
+mod reach;
 mod serve;
 
 use std::process::ExitCode;
@@ -29,10 +36,16 @@ struct Cli {
 enum Command {
     /// Serve MCP servers to many clients of any revision, over a warm pool of workers
     Serve(serve::ServeArgs),
+    /// Reach the gateway from a client that can only start a program
+    Connect(connect::ConnectArgs),
+    /// Ask the gateway which of its servers fit a need
+    Negotiate(negotiate::NegotiateArgs),
     /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
     Bench(Box<bench::BenchArgs>),
     /// Show who a server is and what it offers, or call one of its tools
     Inspect(Box<inspect::InspectArgs>),
+    /// Make settings for the gateway from the JSON of a desktop client
+    Import(import::ImportArgs),
     /// Serve the built-in test server
     Fixture(fixture::FixtureArgs),
     /// The null responder that `bench` measures a server against
@@ -44,8 +57,11 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Serve(args) => serve::run(&args),
+        Command::Connect(args) => on_one_core(async move { connect::run(&args).await }),
+        Command::Negotiate(args) => on_one_core(async move { negotiate::run(&args).await }),
         Command::Bench(args) => bench::run(&args, fixture::in_memory),
         Command::Floor(args) => bench::floor(&args),
+        Command::Import(args) => import::run(&args),
         Command::Inspect(args) => on_one_core(inspect::run(*args)),
         Command::Fixture(args) => on_one_core(async move { fixture::run(&args).await }),
     };

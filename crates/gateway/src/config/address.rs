@@ -1,4 +1,5 @@
 //! Where the gateway listens, as text: `"127.0.0.1:8765"`, `"tcp://…"`, `"unix:…"`, `"stdio"`.
+#![allow(clippy::exhaustive_enums, reason = "part of the settings, which callers match and build")]
 
 use std::{
     borrow::Cow,

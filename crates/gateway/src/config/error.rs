@@ -269,7 +269,8 @@ mod tests {
     #[test]
     fn what_is_masked_is_not_shown() {
         let finding = Finding { span: 0..1, key: String::new(), message: "no".into(), help: None };
-        let shown = Faults::new("f", "k = \"süß\" # c", vec![finding], &[4..11]).to_string();
+        let masked = vec![Range { start: 4, end: 11 }];
+        let shown = Faults::new("f", "k = \"süß\" # c", vec![finding], &masked).to_string();
         assert!(shown.contains("k = ******* # c"), "{shown}");
     }
 

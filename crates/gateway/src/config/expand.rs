@@ -190,12 +190,11 @@ fn tables<'a, 'i>(root: &'a mut DeTable<'i>, name: &str) -> Vec<(String, &'a mut
     tables.collect()
 }
 
+/// What is done to a string at a place, under the key of a path.
+type Change<'a> = dyn FnMut(&mut String, Range<usize>, &[String]) + 'a;
+
 /// Calls `change` with each string in the value, its place, and the path of its key.
-fn each_string(
-    value: &mut Spanned<DeValue<'_>>,
-    path: Vec<String>,
-    change: &mut dyn FnMut(&mut String, Range<usize>, &[String]),
-) {
+fn each_string(value: &mut Spanned<DeValue<'_>>, path: Vec<String>, change: &mut Change<'_>) {
     let span = value.span();
     match value.get_mut() {
         DeValue::String(text) => {

@@ -83,7 +83,7 @@ impl Config {
             });
             return Err(faults(file, text, all.collect(), &masked));
         }
-        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        let folder = Path::new(file).parent().unwrap_or_else(|| Path::new(""));
         let places = Places::of(root.get_ref());
         let mut findings = expand(root.get_mut(), environment, folder);
         let config = read(root, &places, &mut findings);

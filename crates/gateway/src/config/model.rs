@@ -211,11 +211,9 @@ impl Default for Server {
 impl Server {
     /// Most workers at any time: `workers_max` or its default.
     pub fn workers_limit(&self) -> u32 {
-        self.workers_max.unwrap_or(if self.mode.is_keyed() {
-            self.workers.max(KEYED_WORKERS_MAX)
-        } else {
-            self.workers
-        })
+        let keyed = self.mode.is_keyed();
+        let default = if keyed { self.workers.max(KEYED_WORKERS_MAX) } else { self.workers };
+        self.workers_max.unwrap_or(default)
     }
 
     /// Calls in flight on one worker: `calls_per_worker`, or 1 in `exclusive`.

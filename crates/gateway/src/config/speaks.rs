@@ -1,4 +1,5 @@
 //! What a server speaks, as far as the file says.
+#![allow(clippy::exhaustive_enums, reason = "part of the settings, which callers match and build")]
 
 use std::{
     borrow::Cow,

@@ -122,7 +122,7 @@ fn what_is_misspelt_is_guessed() {
 }
 
 #[test]
-fn every_wrong_value_is_told_with_what_was_expected() {
+fn a_wrong_gateway_is_told_with_what_was_expected() {
     for (text, told) in [
         (
             "[gateway]\ndrain = 10",
@@ -173,6 +173,14 @@ fn every_wrong_value_is_told_with_what_was_expected() {
             "servers = 1",
             "1:11 servers: invalid type: integer `1`, expected a table of servers by name",
         ),
+    ] {
+        assert_eq!(fault(text), told);
+    }
+}
+
+#[test]
+fn a_wrong_command_is_told_with_what_was_expected() {
+    for (text, told) in [
         (
             "[servers.A]\ncommand = 'x'",
             "1:10 servers.A: `A` cannot name a server; expected 1 to 64 of a-z, 0-9, `_` and `-`, a letter or digit first, no `__`",
@@ -182,10 +190,6 @@ fn every_wrong_value_is_told_with_what_was_expected() {
             "1:10 servers.a__b: `a__b` cannot name a server; expected 1 to 64 of a-z, 0-9, `_` and `-`, a letter or digit first, no `__`",
         ),
         ("[servers.a]", "1:10 servers.a: neither `command` nor `url`; expected one of them"),
-        (
-            "[servers.a]\ncommand = 'x'\nurl = 'http://x'",
-            "3:7 servers.a.url: both `command` and `url`; expected one of them",
-        ),
         ("[servers.a]\ncommand = ''", "2:11 servers.a.command: expected the program to run"),
         (
             "[servers.a]\ncommand = 'npx -y thing'",
@@ -210,6 +214,18 @@ fn every_wrong_value_is_told_with_what_was_expected() {
         (
             "[servers.a]\ncommand = 'x'\nenv = { 'A=B' = 'c' }",
             "3:9 servers.a.env.\"A=B\": expected the name of an environment variable",
+        ),
+    ] {
+        assert_eq!(fault(text), told);
+    }
+}
+
+#[test]
+fn a_wrong_url_is_told_with_what_was_expected() {
+    for (text, told) in [
+        (
+            "[servers.a]\ncommand = 'x'\nurl = 'http://x'",
+            "3:7 servers.a.url: both `command` and `url`; expected one of them",
         ),
         (
             "[servers.a]\nurl = 'ftp://x'",
@@ -239,6 +255,14 @@ fn every_wrong_value_is_told_with_what_was_expected() {
             "[servers.a]\nurl = 'http://x'\nheaders.x = \"a\\nb\"",
             "3:13 servers.a.headers.x: no header can have a line end or another control character",
         ),
+    ] {
+        assert_eq!(fault(text), told);
+    }
+}
+
+#[test]
+fn a_wrong_pool_is_told_with_what_was_expected() {
+    for (text, told) in [
         (
             "[servers.a]\ncommand = 'x'\nrevision = '2025-01-01'",
             "3:12 servers.a.revision: `2025-01-01` is none of \"auto\", \"legacy\", \"2024-11-05\", \"2025-03-26\", \"2025-06-18\", \"2025-11-25\", \"2026-07-28\"",
