@@ -6,5 +6,6 @@
 pub mod client;
 pub mod server;
 
-pub use ::http::{HeaderMap, HeaderName, HeaderValue};
+pub use ::bytes::Bytes;
+pub use ::http::{HeaderMap, HeaderName, HeaderValue, Request};
 pub use ::url::Url;

@@ -1,0 +1,81 @@
+//! Where the gateway is that a command speaks to.
+
+use clap::Args;
+use mcplane::transport::http::Url;
+use mcplane::transport::http::client::Http;
+use mcplane_gateway::config::Gateway;
+use mcplane_gateway::listen::discovery::Discovery;
+
+/// The endpoint of a gateway that says nothing else.
+const DEFAULT: &str = "http://127.0.0.1:8765/mcp";
+
+/// Names a gateway, or leaves it to be found.
+#[derive(Args, Debug)]
+pub struct ReachArgs {
+    /// The endpoint; else $MCPLANE_ENDPOINT, else the gateway that announced itself, else
+    /// http://127.0.0.1:8765/mcp
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+}
+
+/// A gateway, and how it was found.
+pub struct Found {
+    pub url: String,
+    /// For errors: who said so.
+    pub by: &'static str,
+}
+
+impl ReachArgs {
+    /// `given` stands where the command takes the URL as an argument, too.
+    pub fn find(&self, given: Option<&str>) -> Found {
+        let of = |url: &str, by| Found { url: url.to_owned(), by };
+        if let Some(url) = given.or(self.url.as_deref()) {
+            return of(url, "the command line");
+        }
+        if let Ok(url) = std::env::var("MCPLANE_ENDPOINT")
+            && !url.is_empty()
+        {
+            return of(&url, "MCPLANE_ENDPOINT");
+        }
+        let announced = Gateway::default().state_folder().as_deref().and_then(Discovery::find);
+        match announced {
+            Some(found) => of(&found.url, "the discovery file"),
+            None => of(DEFAULT, "the default"),
+        }
+    }
+}
+
+impl Found {
+    /// The endpoint, with the token of `MCPLANE_TOKEN`.
+    ///
+    /// # Errors
+    /// The URL is none.
+    pub fn http(&self) -> anyhow::Result<Http> {
+        let http = Http::new(&self.url)?;
+        Ok(match token() {
+            Some(token) => http.header("authorization", &format!("Bearer {token}")),
+            None => http,
+        })
+    }
+
+    /// A page of the gateway beside its endpoints.
+    ///
+    /// # Errors
+    /// The URL is none.
+    pub fn page(&self, path: &str) -> anyhow::Result<Url> {
+        let mut url = Url::parse(&self.url)?;
+        url.set_path(path);
+        url.set_query(None);
+        Ok(url)
+    }
+
+    /// What to do when nobody answers.
+    pub fn hint(&self) -> String {
+        format!("{} (from {}): is `mcplane serve` running there?", self.url, self.by)
+    }
+}
+
+/// Who we are, for a gateway that asks.
+pub fn token() -> Option<String> {
+    std::env::var("MCPLANE_TOKEN").ok().filter(|token| !token.is_empty())
+}
