@@ -198,6 +198,8 @@ fn restart_needed(old: &Config, new: &Config) {
         ("tokens", old.tokens != new.tokens),
         ("accept_rate", old.accept_rate != new.accept_rate),
         ("state_dir", old.state_dir != new.state_dir),
+        ("call_timeout", old.call_timeout != new.call_timeout),
+        ("list_deadline", old.list_deadline != new.list_deadline),
         ("start_parallel", old.start_parallel != new.start_parallel),
     ];
     for (key, _) in changed.iter().filter(|(_, changed)| *changed) {

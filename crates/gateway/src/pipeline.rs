@@ -22,6 +22,7 @@ use crate::era::park::Resumed;
 use crate::face::{Face, View};
 use crate::upstream::Upstream;
 use crate::upstream::call::Call;
+use crate::upstream::worker::unavailable;
 
 /// Most characters of a client's text that an error quotes.
 const QUOTED_MAX: usize = 200;
@@ -150,14 +151,11 @@ fn route<'a>(view: &'a View, message: &Message, method: Method) -> Result<&'a Ro
     match method {
         Method::ToolsCall => {
             let name = text(message, Part::Name, "name")?;
-            let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", short(&name)));
-            snapshot.tool(&name).ok_or_else(unknown)
+            snapshot.tool(&name).ok_or_else(|| unknown(view, "tool", &name))
         }
         Method::PromptsGet => {
             let name = text(message, Part::Name, "name")?;
-            let unknown =
-                || ErrorObject::invalid_params(format!("unknown prompt: {}", short(&name)));
-            snapshot.prompt(&name).ok_or_else(unknown)
+            snapshot.prompt(&name).ok_or_else(|| unknown(view, "prompt", &name))
         }
         Method::ResourcesRead => {
             let uri = text(message, Part::Uri, "uri")?;
@@ -214,6 +212,21 @@ fn refuse(request: Relayed, error: &ErrorObject, out: &mut Vec<u8>) -> Option<Ar
 fn text<'a>(message: &'a Message, part: Part, key: &str) -> Result<Cow<'a, str>, ErrorObject> {
     let missing = || ErrorObject::invalid_params(format!("`{key}` is missing or not a string"));
     message.text(part).ok_or_else(missing)
+}
+
+/// A name that nobody has, or that a server may have which has not said what it has.
+fn unknown(view: &View, what: &str, name: &str) -> ErrorObject {
+    let name = short(name);
+    let silent = view.upstreams.iter().find(|upstream| upstream.offer.load().is_none());
+    let Some(upstream) = silent else {
+        return ErrorObject::invalid_params(format!("unknown {what}: {name}"));
+    };
+    let trouble = upstream.pool.trouble.load_full();
+    let trouble = trouble.as_deref().map_or("it is still starting", String::as_str);
+    unavailable(&format!(
+        "no server that runs has the {what} {name}, and `{}` has not said what it has: {trouble}",
+        upstream.name
+    ))
 }
 
 fn no_resource(message: &Message, uri: &str) -> ErrorObject {

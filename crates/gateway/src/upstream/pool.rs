@@ -51,6 +51,8 @@ pub(crate) struct Pool {
     common: Arc<Lane>,
     keyed: Mutex<HashMap<Key, Arc<Lane>>>,
     turns: HashMap<String, Arc<Semaphore>>,
+    /// Calls that wait for one of them.
+    in_turn: AtomicUsize,
     hasher: RandomState,
     clock: AtomicU64,
     numbers: AtomicUsize,
@@ -108,6 +110,7 @@ impl Pool {
         Arc::new(Self {
             name,
             turns: turns.collect(),
+            in_turn: AtomicUsize::new(0),
             call_timeout,
             starts,
             connect,
@@ -173,10 +176,19 @@ impl Pool {
             call.seat()._turn = Some(turn);
             return self.admit(call);
         }
+        let max = self.settings.queue as usize;
+        if self.in_turn.fetch_add(1, Ordering::AcqRel) >= max {
+            self.in_turn.fetch_sub(1, Ordering::AcqRel);
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            let why = format!("{max} calls wait for their turn at a tool with a limit of its own");
+            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+        }
         // Permits are handed out in the order in which they were asked for.
         let (turns, pool) = (Arc::clone(turns), Arc::clone(self));
         tokio::spawn(async move {
-            let Ok(turn) = turns.acquire_owned().await else { return };
+            let turn = turns.acquire_owned().await;
+            pool.in_turn.fetch_sub(1, Ordering::AcqRel);
+            let Ok(turn) = turn else { return };
             if call.is_wanted() {
                 call.seat()._turn = Some(turn);
                 pool.admit(call);

@@ -29,6 +29,9 @@ const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long the handshake may take, unless a person must approve the server first.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// A pause that is worth waiting for. During a longer one calls fail at once.
+const SHORT_PAUSE: Duration = Duration::from_secs(2);
+
 /// A handshake that takes longer than this waits for somebody: most likely a person.
 pub(crate) const APPROVAL_AFTER: Duration = Duration::from_secs(3);
 
@@ -116,6 +119,9 @@ impl Supervisor {
                 pool,
                 was_ready && clock::now().duration_since(began) > Duration::from_secs(1),
             );
+            if pause > SHORT_PAUSE {
+                worker.set_state(State::Down);
+            }
             if pause > Duration::ZERO && !self.rest(pool, worker, pause, &mut closing).await {
                 return;
             }
@@ -166,7 +172,8 @@ impl Supervisor {
         let mut drive = Drive::new(worker, pool, client_config(pool), permit);
         let end = drive.run(&mut reader, &mut writer, &mut self.commands).await;
         let was_ready = worker.state() != State::Starting;
-        worker.set_state(State::Down);
+        // Calls that come now may wait for the next start.
+        worker.set_state(State::Starting);
         worker.pid.store(0, Ordering::Relaxed);
         drop((reader, writer));
         let end = match (end, running) {
