@@ -76,11 +76,18 @@ async fn serve(args: &ServeArgs, config: Config) -> anyhow::Result<ExitCode> {
     let gateway = Gateway::start(config)?;
     let _announced = announce(&doors, &gateway);
     greet(&doors)?;
+    let mut troubles = gateway.troubles();
+    let telling = tokio::spawn(async move {
+        while let Some(trouble) = troubles.next().await {
+            eprintln!("mcplane: {trouble}");
+        }
+    });
     gateway.ready().await;
     report(&gateway, doors.url());
     let reloading = tokio::spawn(reload(args.config.clone(), args.listen.clone(), gateway.clone()));
     doors.serve(&gateway, interrupted()).await;
     reloading.abort();
+    telling.abort();
     // Who asks a second time does not want to wait.
     tokio::select! {
         () = gateway.close() => {}
@@ -154,8 +161,7 @@ fn report(gateway: &Gateway, url: Option<&str>) {
                 offers.tools, offers.resources, offers.prompts
             )
         });
-        let trouble = server.trouble.map_or_else(String::new, |trouble| format!("\n  {trouble}"));
-        eprintln!("{}: {}{offers}{at}{trouble}", server.name, server.state.replace('_', " "));
+        eprintln!("{}: {}{offers}{at}", server.name, server.state.replace('_', " "));
     }
 }
 

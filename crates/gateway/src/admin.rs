@@ -150,7 +150,7 @@ fn of_server(upstream: &Arc<Upstream>) -> ServerStatus {
     ServerStatus {
         name: upstream.name.to_string(),
         state,
-        trouble: pool.trouble.load_full().map(|trouble| trouble.to_string()),
+        trouble: pool.trouble.load_full().map(|trouble| trouble.full.clone()),
         revision: peer.as_ref().map(|peer| peer.revision.as_str()),
         info: peer.and_then(|peer| serde_json::from_str(peer.info.as_deref()?.get()).ok()),
         mode: pool.settings.mode.as_str(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mcplane::Service;
 use mcplane::transport::http::server::Endpoint;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, broadcast, mpsc};
 
 use crate::admin::Admin;
 use crate::catalog::{Naming, Prefix, Rules, ServerNaming, Store};
@@ -22,6 +22,26 @@ use crate::upstream::{News, Upstream, all_ready};
 /// How long after one change of an offer the next ones are gathered, so that a start with many
 /// servers makes few new catalogs.
 const GATHER: Duration = Duration::from_millis(20);
+
+/// Troubles that a slow listener may fall behind before it misses some.
+const TROUBLES_MAX: usize = 256;
+
+/// What goes wrong with servers.
+#[derive(Debug)]
+pub struct Troubles(broadcast::Receiver<String>);
+
+impl Troubles {
+    /// The next one; `None` when the gateway is gone. Cancel safe.
+    pub async fn next(&mut self) -> Option<String> {
+        loop {
+            match self.0.recv().await {
+                Ok(trouble) => return Some(trouble),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}
 
 /// A running gateway. Cloning is cheap; every clone is the same one.
 #[derive(Clone)]
@@ -37,6 +57,7 @@ pub(crate) struct Inner {
     connect: Arc<dyn Connect>,
     store: Option<Arc<Store>>,
     news: mpsc::UnboundedSender<News>,
+    troubles: broadcast::Sender<String>,
     pub(crate) began: Instant,
     /// How often the settings were read again with success.
     pub(crate) reloads: AtomicU64,
@@ -81,6 +102,7 @@ impl Gateway {
             connect,
             store,
             news: news_in,
+            troubles: broadcast::channel(TROUBLES_MAX).0,
             began: clock::now(),
             reloads: AtomicU64::new(0),
         });
@@ -135,6 +157,13 @@ impl Gateway {
             // A panic in there is its own.
             let _ = one.await;
         }
+    }
+
+    /// What goes wrong with servers from here on, one line or more each: for the log of whoever runs
+    /// the gateway. It may quote what servers print.
+    #[must_use]
+    pub fn troubles(&self) -> Troubles {
+        Troubles(self.0.troubles.subscribe())
     }
 
     /// The settings as they are now.
@@ -216,16 +245,25 @@ impl Gateway {
             match word {
                 News::Offer => {
                     tokio::time::sleep(GATHER).await;
-                    let mut updated = Vec::new();
+                    let mut others = Vec::new();
                     while let Ok(word) = news.try_recv() {
-                        if let News::Updated(upstream, uri) = word {
-                            updated.push((upstream, uri));
-                        }
+                        others.extend(Some(word).filter(|word| !matches!(word, News::Offer)));
                     }
                     gateway.rebuild();
-                    updated.iter().for_each(|(upstream, uri)| gateway.updated(upstream, uri));
+                    others.into_iter().for_each(|word| gateway.pass_on(word));
                 }
-                News::Updated(upstream, uri) => gateway.updated(&upstream, &uri),
+                word => gateway.pass_on(word),
+            }
+        }
+    }
+
+    fn pass_on(&self, word: News) {
+        match word {
+            News::Offer => self.rebuild(),
+            News::Updated(upstream, uri) => self.updated(&upstream, &uri),
+            // Nobody need listen.
+            News::Trouble(upstream, what) => {
+                let _ = self.0.troubles.send(format!("{upstream}: {what}"));
             }
         }
     }

@@ -23,5 +23,5 @@ pub mod listen;
 mod pipeline;
 mod upstream;
 
-pub use gateway::Gateway;
+pub use gateway::{Gateway, Troubles};
 pub use upstream::start::{Connect, Connected, Connecting, Programs};

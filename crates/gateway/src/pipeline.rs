@@ -222,7 +222,7 @@ fn unknown(view: &View, what: &str, name: &str) -> ErrorObject {
         return ErrorObject::invalid_params(format!("unknown {what}: {name}"));
     };
     let trouble = upstream.pool.trouble.load_full();
-    let trouble = trouble.as_deref().map_or("it is still starting", String::as_str);
+    let trouble = trouble.as_ref().map_or("it is still starting", |trouble| &trouble.short);
     unavailable(&format!(
         "no server that runs has the {what} {name}, and `{}` has not said what it has: {trouble}",
         upstream.name

@@ -27,7 +27,7 @@ use tokio::time::{Instant as Moment, sleep, sleep_until};
 use crate::catalog::{Health, Kind, Loaded, Offer, Store};
 use crate::clock;
 use crate::config::{Gateway as Settings, Server};
-use pool::{Heard, Pool};
+use pool::{Heard, Pool, Trouble};
 use start::Connect;
 use watch::Watched;
 use worker::{State, Worker};
@@ -47,6 +47,8 @@ pub(crate) enum News {
     Offer,
     /// A resource of it has changed.
     Updated(Arc<str>, String),
+    /// Something is wrong with it.
+    Trouble(Arc<str>, String),
 }
 
 /// One server behind the gateway.
@@ -185,6 +187,9 @@ impl Ear {
             Heard::ListsChanged(worker) => {
                 self.due.get_or_insert((Moment::now() + GATHER, worker));
             }
+            Heard::Trouble(trouble) => {
+                let _ = self.news.send(News::Trouble(Arc::clone(&self.upstream.name), trouble));
+            }
             Heard::Updated(uri) => {
                 let _ = self.news.send(News::Updated(Arc::clone(&self.upstream.name), uri));
             }
@@ -197,8 +202,8 @@ impl Ear {
         let offer = match self.lists(worker, &peer).await {
             Ok(offer) => offer,
             Err(error) => {
-                let why = format!("its lists could not be read: {}", error.message);
-                self.upstream.pool.trouble.store(Some(Arc::new(why)));
+                let short = format!("its lists could not be read: {}", error.message);
+                self.upstream.pool.troubled(Trouble { full: short.clone(), short });
                 return false;
             }
         };

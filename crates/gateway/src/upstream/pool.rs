@@ -37,6 +37,7 @@ pub(crate) enum Heard {
     Ready(Arc<Worker>),
     ListsChanged(Arc<Worker>),
     Updated(String),
+    Trouble(String),
 }
 
 /// The workers of one upstream.
@@ -63,12 +64,21 @@ pub(crate) struct Pool {
     /// Calls that were refused because everything was full.
     pub(crate) refused: AtomicU64,
     pub(crate) learned: Learned,
-    pub(crate) trouble: ArcSwapOption<String>,
+    pub(crate) trouble: ArcSwapOption<Trouble>,
     pub(crate) closing: watch::Sender<Option<Instant>>,
     is_closing: AtomicBool,
     /// Held by every task of the pool: when the last is gone, so are its processes.
     pub(crate) alive: Mutex<Option<mpsc::Sender<()>>>,
     gone: tokio::sync::Mutex<mpsc::Receiver<()>>,
+}
+
+/// What is wrong with an upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct Trouble {
+    /// For clients: nothing about this machine.
+    pub(crate) short: String,
+    /// For whoever runs the gateway: command, exit code, last words.
+    pub(crate) full: String,
 }
 
 /// Whose worker it is, in the keyed modes.
@@ -285,6 +295,12 @@ impl Pool {
         let _ = self.heard.send(heard);
     }
 
+    /// Something is wrong.
+    pub(crate) fn troubled(self: &Arc<Self>, trouble: Trouble) {
+        self.hear(Heard::Trouble(trouble.full.clone()));
+        self.trouble.store(Some(Arc::new(trouble)));
+    }
+
     /// The calls that wait for a worker of this lane go on, as far as there is room.
     pub(crate) fn advance(self: &Arc<Self>, lane: &Arc<Lane>) {
         while lane.queued.load(Ordering::Acquire) > 0 {
@@ -300,7 +316,7 @@ impl Pool {
     /// Calls that have waited for too long fail.
     pub(crate) fn expire_queues(&self, patience: Duration) {
         let why = match self.trouble.load_full() {
-            Some(trouble) => format!("the call waited too long for a worker; {trouble}"),
+            Some(trouble) => format!("the call waited too long for a worker; {}", trouble.short),
             None => "the call waited too long for a worker".to_owned(),
         };
         for lane in self.lanes() {
@@ -395,7 +411,7 @@ impl Pool {
         let workers = lane.workers.load();
         if workers.iter().all(|worker| worker.state() == State::Down) {
             let trouble = self.trouble.load_full();
-            let why = trouble.as_deref().map_or("no worker of it runs", String::as_str);
+            let why = trouble.as_ref().map_or("no worker of it runs", |trouble| &trouble.short);
             return call.fail(&unavailable(why));
         }
         let max = self.settings.queue as usize;

@@ -14,7 +14,7 @@ use mcplane::transport::process::{Running, Tree};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{interval, sleep, sleep_until, timeout_at};
 
-use super::pool::Pool;
+use super::pool::{Pool, Trouble};
 use super::start::Connected;
 use super::worker::{Command, Drive, End, State, Worker, is_modern, unavailable};
 use crate::clock;
@@ -103,8 +103,8 @@ impl Supervisor {
                 return;
             }
             let began = clock::now();
-            let (end, was_ready) = self.live(pool, worker, &mut closing).await;
-            let why = match end {
+            let (end, report, was_ready) = self.live(pool, worker, &mut closing).await;
+            let short = match end {
                 End::Left => return,
                 End::Respawn => {
                     pool.learned.is_legacy();
@@ -113,7 +113,8 @@ impl Supervisor {
                 End::Refused(error) => error.to_string(),
                 End::Broken(why) => why,
             };
-            pool.trouble.store(Some(Arc::new(why)));
+            let full = report.map_or_else(|| short.clone(), |report| format!("{short}: {report}"));
+            pool.troubled(Trouble { short, full });
             self.give_back(pool, worker);
             let pause = self.pause(
                 pool,
@@ -149,57 +150,56 @@ impl Supervisor {
         }
     }
 
-    /// One life of the worker. Tells how it ended, and whether it was ever ready.
+    /// One life of the worker. Tells how it ended, what there is to say about that on this machine,
+    /// and whether it was ever ready.
     async fn live(
         &mut self,
         pool: &Arc<Pool>,
         worker: &Arc<Worker>,
         closing: &mut watch::Receiver<Option<Instant>>,
-    ) -> (End, bool) {
+    ) -> (End, Option<String>, bool) {
         let permit = tokio::select! {
             permit = Arc::clone(&pool.starts).acquire_owned() => permit.ok(),
-            _ = closing.changed() => return (End::Left, false),
+            _ = closing.changed() => return (End::Left, None, false),
         };
         if worker.state() != State::Leaving {
             worker.set_state(State::Starting);
         }
-        let Connected { mut reader, mut writer, running } =
-            match pool.connect.connect(&pool.name, &pool.settings).await {
-                Ok(connected) => connected,
-                Err(error) => return (End::Broken(error.to_string()), false),
-            };
+        let connected = tokio::select! {
+            connected = pool.connect.connect(&pool.name, &pool.settings) => connected,
+            _ = closing.changed() => return (End::Left, None, false),
+        };
+        let Connected { mut reader, mut writer, running } = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                let end = End::Broken("it cannot be started or reached".into());
+                return (end, Some(error.to_string()), false);
+            }
+        };
         worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
         let mut drive = Drive::new(worker, pool, client_config(pool), permit);
-        let end = drive.run(&mut reader, &mut writer, &mut self.commands).await;
+        let mut end = drive.run(&mut reader, &mut writer, &mut self.commands).await;
         let was_ready = worker.state() != State::Starting;
         // Calls that come now may wait for the next start.
         worker.set_state(State::Starting);
         worker.pid.store(0, Ordering::Relaxed);
         drop((reader, writer));
-        let end = match (end, running) {
-            (end, None) => end,
-            (End::Broken(why), Some(mut running)) => {
+        let mut report = None;
+        if let Some(mut running) = running {
+            if let End::Broken(why) = &mut end {
                 running.ended_within(EXIT_WAIT).await;
-                let why = format!("{why}: {}", running.report());
-                stop(pool, running);
-                End::Broken(why)
+                if let Some(exit) = running.report().exit {
+                    *why = format!("{why}; its process {exit}");
+                }
             }
-            (End::Refused(error), Some(mut running)) => {
-                let why = format!("{error}: {}", running.report());
-                running.stop().await;
-                End::Broken(why)
-            }
-            (end, Some(mut running)) => {
-                running.stop().await;
-                end
-            }
-        };
-        if let End::Broken(why) = &end {
-            drive.abandon(why);
-        } else {
-            drive.abandon("it was stopped");
+            report = Some(running.report().to_string());
+            stop(pool, running);
         }
-        (end, was_ready)
+        drive.abandon(match &end {
+            End::Broken(why) => why,
+            _ => "it was stopped",
+        });
+        (end, report, was_ready)
     }
 
     /// How long to wait before the next start: not at all for one that lived, then longer each time.
@@ -318,7 +318,8 @@ fn look_at(pool: &Arc<Pool>, worker: &Arc<Worker>) {
     if let (Some(max), true) = (pool.settings.memory_max, pid != 0) {
         let used = Tree::glance(pid).map_or(0, |usage| usage.rss_bytes);
         if used > max.bytes() {
-            pool.trouble.store(Some(Arc::new(format!("a worker used {used} bytes of memory"))));
+            let full = format!("a worker used {used} bytes of memory, and {max} is the most");
+            pool.troubled(Trouble { short: "it used too much memory".into(), full });
             pool.replace(worker);
         }
     }
