@@ -72,7 +72,9 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(args: &ServeArgs, config: Config) -> anyhow::Result<ExitCode> {
-    let doors = Doors::open(&config).await?;
+    let doors = Doors::open(&config).await.map_err(|error| {
+        anyhow::anyhow!("{error}; listen elsewhere with --listen, where port 0 is any free one")
+    })?;
     let gateway = Gateway::start(config)?;
     let _announced = announce(&doors, &gateway);
     greet(&doors)?;
@@ -128,11 +130,14 @@ fn of_command(args: &ServeArgs) -> anyhow::Result<Config> {
     Ok(Config::of_command(name, &command, mode, args.workers.unwrap_or(1))?)
 }
 
-/// The endpoint is the first line on standard output, for people and for programs that started us.
+/// The endpoint is the first line on standard output, for people and for programs that started us;
+/// on standard error if a client has the output.
 fn greet(doors: &Doors) -> anyhow::Result<()> {
     use std::io::Write as _;
     let addresses = doors.addresses();
-    let mut out = std::io::stdout().lock();
+    let is_taken = addresses.iter().any(|address| address == "stdio");
+    let mut out: Box<dyn std::io::Write> =
+        if is_taken { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout().lock()) };
     for address in addresses.iter().filter(|address| *address != "stdio") {
         writeln!(out, "{address}").context("cannot print the endpoint")?;
     }

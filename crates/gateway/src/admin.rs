@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -135,14 +136,18 @@ fn of_server(upstream: &Arc<Upstream>) -> ServerStatus {
     let workers = pool.workers();
     let offer = upstream.offer.load();
     let peer = workers.iter().find_map(|worker| worker.peer.load_full());
-    let waits = |worker: &&Arc<Worker>| state_of(worker) == "awaiting_approval";
+    let patience = match pool.settings.approval.is_zero() {
+        true => APPROVAL_AFTER.1,
+        false => APPROVAL_AFTER.0,
+    };
+    let waits = |worker: &Arc<Worker>| state_of(worker, patience) == "awaiting_approval";
     let (health, _) = upstream.health();
     let any_starts = workers.iter().any(|worker| worker.state() == State::Starting);
     let state = match health {
         Health::Healthy => "healthy",
         Health::Degraded => "degraded",
         Health::Quarantined => "quarantined",
-        _ if workers.iter().any(|worker| waits(&worker)) => "awaiting_approval",
+        _ if workers.iter().any(waits) => "awaiting_approval",
         _ if any_starts && pool.trouble.load().is_none() => "starting",
         _ => "down",
     };
@@ -164,15 +169,15 @@ fn of_server(upstream: &Arc<Upstream>) -> ServerStatus {
         queued: pool.queued(),
         refused: pool.refused.load(Relaxed),
         unowned_logs: pool.unowned.load(Relaxed),
-        workers: workers.iter().map(|worker| of_worker(worker)).collect(),
+        workers: workers.iter().map(|worker| of_worker(worker, patience)).collect(),
     }
 }
 
-fn of_worker(worker: &Worker) -> WorkerStatus {
+fn of_worker(worker: &Worker, patience: Duration) -> WorkerStatus {
     let pid = worker.pid.load(Relaxed);
     WorkerStatus {
         number: worker.number,
-        state: state_of(worker),
+        state: state_of(worker, patience),
         pid: (pid != 0).then_some(pid),
         in_flight: worker.in_flight.load(Relaxed),
         calls: worker.calls.load(Relaxed),
@@ -183,9 +188,9 @@ fn of_worker(worker: &Worker) -> WorkerStatus {
 }
 
 /// A process that runs and does not answer the handshake waits for somebody.
-fn state_of(worker: &Worker) -> &'static str {
+fn state_of(worker: &Worker, patience: Duration) -> &'static str {
     match worker.state() {
-        State::Starting if worker.waits_for() >= APPROVAL_AFTER => "awaiting_approval",
+        State::Starting if worker.waits_for() >= patience => "awaiting_approval",
         State::Starting => "starting",
         State::Healthy => "healthy",
         State::Degraded => "degraded",

@@ -22,7 +22,7 @@ use mcplane::proto::message::write;
 use mcplane::proto::session::Peer;
 use mcplane::proto::types::ServerCapabilities;
 use tokio::sync::{Semaphore, mpsc, watch as channel};
-use tokio::time::{Instant as Moment, sleep, sleep_until};
+use tokio::time::{Instant as Moment, sleep, sleep_until, timeout};
 
 use crate::catalog::{Health, Kind, Loaded, Offer, Store};
 use crate::clock;
@@ -40,6 +40,9 @@ const GATHER: Duration = Duration::from_millis(50);
 
 /// The pause before lists that could not be read are asked for again.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// How often somebody who waits looks whether there is trouble.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What an upstream tells the gateway.
 pub(crate) enum News {
@@ -100,11 +103,15 @@ impl Upstream {
         upstream
     }
 
-    /// Waits until the upstream has told what it offers in this run.
+    /// Waits until the upstream has told what it offers in this run, or something went wrong with it.
     pub(crate) async fn ready(&self) {
         let mut fresh = self.fresh.subscribe();
-        // The sender lives as long as `self`.
-        let _ = fresh.wait_for(|fresh| *fresh).await;
+        while self.pool.trouble.load().is_none() {
+            // The sender lives as long as `self`.
+            if let Ok(Ok(_)) = timeout(LOOK, fresh.wait_for(|fresh| *fresh)).await {
+                return;
+            }
+        }
     }
 
     pub(crate) fn is_fresh(&self) -> bool {

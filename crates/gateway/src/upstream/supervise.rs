@@ -32,8 +32,10 @@ const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
 /// A pause that is worth waiting for. During a longer one calls fail at once.
 const SHORT_PAUSE: Duration = Duration::from_secs(2);
 
-/// A handshake that takes longer than this waits for somebody: most likely a person.
-pub(crate) const APPROVAL_AFTER: Duration = Duration::from_secs(3);
+/// A handshake that takes longer waits for somebody, most likely a person: where the settings expect
+/// one, and where they do not.
+pub(crate) const APPROVAL_AFTER: (Duration, Duration) =
+    (Duration::from_secs(3), Duration::from_secs(15));
 
 /// The pause before a quarantined worker is probed, and how long the probe may take.
 const PROBE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(2));
@@ -179,9 +181,10 @@ impl Supervisor {
         worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
         let mut drive = Drive::new(worker, pool, client_config(pool), permit);
         let mut end = drive.run(&mut reader, &mut writer, &mut self.commands).await;
-        let was_ready = worker.state() != State::Starting;
+        let (was_ready, leaves) =
+            (worker.state() != State::Starting, worker.state() == State::Leaving);
         // Calls that come now may wait for the next start.
-        worker.set_state(State::Starting);
+        worker.set_state(if leaves { State::Leaving } else { State::Starting });
         worker.pid.store(0, Ordering::Relaxed);
         drop((reader, writer));
         let mut report = None;
@@ -199,7 +202,8 @@ impl Supervisor {
             End::Broken(why) => why,
             _ => "it was stopped",
         });
-        (end, report, was_ready)
+        // However it ended, another one has its place already.
+        (if leaves { End::Left } else { end }, report, was_ready)
     }
 
     /// How long to wait before the next start: not at all for one that lived, then longer each time.
