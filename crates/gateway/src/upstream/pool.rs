@@ -415,6 +415,10 @@ impl Pool {
             return call.fail(&unavailable(why));
         }
         let max = self.settings.queue as usize;
+        if lane.queued.load(Ordering::Acquire) >= max {
+            // Calls that were cancelled while they waited take no place.
+            lane.expire(Duration::MAX, |_| {});
+        }
         if lane.queued.fetch_add(1, Ordering::AcqRel) >= max {
             lane.queued.fetch_sub(1, Ordering::AcqRel);
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -651,9 +655,9 @@ impl Lane {
         {
             let mut queue = self.queue();
             for calls in queue.waiting.values_mut() {
-                while calls.front().is_some_and(late) {
-                    expired.extend(calls.pop_front());
-                }
+                let (gone, stay) = std::mem::take(calls).into_iter().partition(late);
+                *calls = stay;
+                expired.extend::<VecDeque<_>>(gone);
             }
             queue.waiting.retain(|_, calls| !calls.is_empty());
             let Queue { turns, waiting } = &mut *queue;
