@@ -205,6 +205,7 @@ fn restart_needed(old: &Config, new: &Config) {
     let changed = [
         ("listen", old.listen != new.listen),
         ("hosts", old.hosts != new.hosts),
+        ("session_idle", old.session_idle != new.session_idle),
         ("origins", old.origins != new.origins),
         ("tokens", old.tokens != new.tokens),
         ("accept_rate", old.accept_rate != new.accept_rate),

@@ -63,6 +63,9 @@ pub struct Gateway {
     /// How long a call may go without an answer and without progress before it fails; `"0s"` is
     /// never. Default: `"300s"`.
     pub call_timeout: Period,
+    /// How long a client's session lives without a request or an open stream (clients up to
+    /// 2025-11-25, over HTTP): many never say that they leave. Default: `"30m"`.
+    pub session_idle: Period,
     /// More `Host` names to accept than the address itself and the names of this machine's
     /// loopback. Default: none.
     pub hosts: Vec<String>,
@@ -89,6 +92,7 @@ impl Default for Gateway {
             list_deadline: Period::of_s(5),
             start_parallel: 4,
             call_timeout: Period::of_s(300),
+            session_idle: Period::of_s(30 * 60),
             hosts: Vec::new(),
             origins: Vec::new(),
             tokens: BTreeMap::new(),

@@ -36,6 +36,9 @@ const MEMORY_MIN: Size = Size::of_bytes(1 << 20);
 /// The schemes of `url`.
 const SCHEMES: [&str; 6] = ["https://", "http://", "wss://", "ws://", "tcp://", "unix:"];
 
+/// The first part of the paths of the gateway's own pages.
+const OWN_NAME: &str = "admin";
+
 /// Headers that belong to the transport.
 const OWN_HEADERS: [&str; 8] = [
     "accept",
@@ -56,6 +59,10 @@ pub(super) fn check(config: &Config, places: &Places, findings: &mut Vec<Finding
         report.at(&["servers"], format!("more than {SERVERS_MAX} servers"));
     }
     for (name, server) in config.servers.iter() {
+        if name == OWN_NAME {
+            let why = format!("`{name}` cannot name a server: its paths are the gateway's own");
+            report.key(&["servers", name], why);
+        }
         if !is_server_name(name) {
             let expected = "1 to 64 of a-z, 0-9, `_` and `-`, a letter or digit first, no `__`";
             report.key(
@@ -128,6 +135,12 @@ impl Report<'_> {
         if gateway.list_deadline.is_zero() {
             self.at(&["gateway", "list_deadline"], "a list needs time; expected more than \"0s\"");
         }
+        if gateway.session_idle.is_zero() {
+            self.at(
+                &["gateway", "session_idle"],
+                "a session needs time; expected more than \"0s\"",
+            );
+        }
         for host in &gateway.hosts {
             if host.is_empty() || host.contains(|c: char| c == '/' || !c.is_ascii_graphic()) {
                 let expected = "a name as in the `Host` header, such as \"mcp.example.org\"";
@@ -164,6 +177,16 @@ impl Report<'_> {
             let socket = shown.strip_prefix("tcp://").unwrap_or(&shown).to_owned();
             if !any_port && !seen.insert(socket) {
                 self.at(&path, format_args!("`{listen}` twice"));
+            }
+            if matches!(listen, Listen::Tcp(_)) && !gateway.tokens.is_empty() {
+                self.at(
+                    &path,
+                    format_args!(
+                        "`{listen}` would let in whoever has no token, for TCP carries none; \
+                         expected HTTP, WebSocket or a `unix:` socket beside `gateway.tokens`"
+                    ),
+                );
+                continue;
             }
             let told = self.told(&["gateway", "tokens"]) || self.told(&["gateway", "hosts"]);
             if !listen.is_public() || !gateway.hosts.is_empty() || told {

@@ -106,7 +106,7 @@ fn what_is_misspelt_is_guessed() {
         ),
         (
             "[gateway]\nbanana = 1",
-            "2:1 gateway.banana: unknown key; expected one of accept_rate, call_timeout, drain, hosts, list_deadline, listen, names, origins, ready, start_parallel, state_dir, tokens",
+            "2:1 gateway.banana: unknown key; expected one of accept_rate, call_timeout, drain, hosts, list_deadline, listen, names, origins, ready, session_idle, start_parallel, state_dir, tokens",
         ),
         ("[servers.a]\ncomand='x'", "2:1 servers.a.comand: unknown key [did you mean `command`?]"),
     ] {
@@ -355,7 +355,11 @@ fn an_open_door_is_refused() {
     let open = |text: &str| fault(&format!("[gateway]\n{text}"));
     assert!(open("listen = '0.0.0.0:80'").contains("expected `gateway.tokens`"));
     assert!(open("listen = 'tcp://0.0.0.0:80'").contains("TCP carries no token"));
-    assert!(open("listen = 'tcp://0.0.0.0:80'\ntokens.a = 'x'").contains("TCP carries no token"));
+    for address in ["tcp://0.0.0.0:80", "tcp://127.0.0.1:80"] {
+        let text = format!("listen = '{address}'\ntokens.a = 'x'");
+        assert!(open(&text).contains("for TCP carries none"), "{text}");
+    }
+    assert!(fault("[servers.admin]\ncommand = 'x'\n").contains("the gateway's own"));
     for text in [
         "listen = '0.0.0.0:80'\ntokens.a = 'x'",
         "listen = ['0.0.0.0:80', 'tcp://10.0.0.1:1']\nhosts = ['mcp.example.org']",

@@ -61,6 +61,7 @@ impl Page {
         self.set("list_deadline", &gateway.list_deadline, &default.list_deadline);
         self.set("start_parallel", &gateway.start_parallel, &default.start_parallel);
         self.set("call_timeout", &gateway.call_timeout, &default.call_timeout);
+        self.set("session_idle", &gateway.session_idle, &default.session_idle);
         self.set("hosts", &gateway.hosts, &default.hosts);
         self.set("origins", &gateway.origins, &default.origins);
         self.set("accept_rate", &gateway.accept_rate, &default.accept_rate);

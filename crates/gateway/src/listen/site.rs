@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use mcplane::Service;
 use mcplane::transport::http::client::credentials::Work;
-use mcplane::transport::http::server::{self, Authenticate, Denied, Endpoint};
+use mcplane::transport::http::server::{self, Authenticate, Denied, Endpoint, SessionLimits};
 use mcplane::transport::websocket;
 use sha2::{Digest, Sha256};
 
@@ -94,6 +94,10 @@ fn endpoint(
         .path(format!("{prefix}/mcp"))
         .legacy_sse(format!("{prefix}/sse"), format!("{prefix}/messages"))
         .websocket(websocket::Config::default())
+        .sessions(SessionLimits {
+            idle: settings.session_idle.duration(),
+            ..SessionLimits::default()
+        })
         .hosts(&settings.hosts)
         .origins(&settings.origins);
     match guests {
