@@ -1,0 +1,1 @@
+//! 64 clients of both eras over HTTP, in real time.

@@ -1,0 +1,240 @@
+//! Random schedules in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcplane::Service;
+use mcplane::proto::version::{Era, Revision};
+use mcplane::transport::Transport;
+use mcplane::transport::memory::pair;
+use mcplane_gateway::Gateway;
+use mcplane_gateway::config::{Config, Mode, Period, Policy, Server, Speaks};
+use tokio::time::sleep;
+
+use crate::client::{Expect, Planned, Script, Wire, play};
+use crate::plan::{Dice, Ending};
+use crate::upstream::Upstreams;
+use crate::world::World;
+
+/// Schedules of one test.
+const SCHEDULES: u64 = 750;
+
+#[test]
+fn legacy_clients_before_legacy_upstreams() {
+    run(Era::Legacy, Era::Legacy, 0x1_0000);
+}
+
+#[test]
+fn modern_clients_before_legacy_upstreams() {
+    run(Era::Modern, Era::Legacy, 0x2_0000);
+}
+
+#[test]
+fn legacy_clients_before_modern_upstreams() {
+    run(Era::Legacy, Era::Modern, 0x3_0000);
+}
+
+#[test]
+fn modern_clients_before_modern_upstreams() {
+    run(Era::Modern, Era::Modern, 0x4_0000);
+}
+
+/// `CROSS_TALK_SEED` plays one schedule alone.
+fn run(clients: Era, upstream: Era, first: u64) {
+    let only = std::env::var("CROSS_TALK_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
+    let range = first..first + SCHEDULES;
+    let seeds = match only {
+        Some(seed) if range.contains(&seed) => seed..seed + 1,
+        Some(_) => return,
+        None => range,
+    };
+    let mut counts = BTreeMap::<&str, u64>::new();
+    let mut wrongs = Vec::new();
+    for seed in seeds {
+        let world = Arc::new(World::default());
+        let told = schedule(&world, seed, clients, upstream);
+        world
+            .counts()
+            .into_iter()
+            .for_each(|(what, count)| *counts.entry(what).or_default() += count);
+        let found = world.wrongs();
+        if !found.is_empty() {
+            wrongs.push(format!("seed {seed} ({told}):\n  {}", found.join("\n  ")));
+        }
+    }
+    eprintln!("{clients:?} clients, {upstream:?} upstreams: {counts:?}");
+    let shown = wrongs.iter().take(5).cloned().collect::<Vec<_>>().join("\n");
+    assert!(wrongs.is_empty(), "{} of {SCHEDULES} schedules went wrong\n{shown}", wrongs.len());
+    if only.is_none() {
+        for what in ["answered", "cancelled", "failed", "kills", "left", "questions answered"] {
+            assert!(counts.get(what).is_some_and(|count| *count > 50), "too few: {what}");
+        }
+    }
+}
+
+/// Plays one schedule; what comes back is how it was set up.
+fn schedule(world: &Arc<World>, seed: u64, clients: Era, upstream: Era) -> String {
+    let mut dice = Dice::new(seed);
+    let odd = dice.percent(60);
+    let server = server(&mut dice, upstream);
+    let kills = if odd { dice.below(4) } else { 0 };
+    let told = format!(
+        "{} {:?}, {} workers of {} calls, queue {}, retry {}, {kills} kills",
+        server.mode.as_str(),
+        server.policy,
+        server.workers,
+        server.calls_limit(),
+        server.queue,
+        server.retry
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let upstreams =
+            Upstreams { world: Arc::clone(world), era: upstream, seed, lag: dice.below(3) };
+        let limit = server.workers_limit() as usize;
+        let expect = Expect {
+            all: kills == 0 && is_plain(&server, clients),
+            calm: kills == 0 && !odd && is_roomy(&server),
+            instant: true,
+            retry: server.retry,
+        };
+        let gateway = Gateway::start_with(config(server), Arc::new(upstreams)).unwrap();
+        gateway.ready().await;
+        let killer = tokio::spawn(kill(Arc::clone(world), dice.roll(), kills));
+        let all: Vec<_> = (0..2 + dice.below(4))
+            .map(|number| {
+                let (world, service) = (Arc::clone(world), gateway.service());
+                let seed = dice.roll();
+                tokio::spawn(async move {
+                    client(&world, &service, number, Dice::new(seed), (clients, odd, expect)).await;
+                })
+            })
+            .collect();
+        for one in all {
+            one.await.unwrap();
+        }
+        killer.await.unwrap();
+        settle(world, &gateway, limit).await;
+    });
+    told
+}
+
+pub(crate) fn config(server: Server) -> Config {
+    let mut config = Config::default();
+    // Nothing is kept on the disk.
+    config.gateway.state_dir = Some("/dev/null/nowhere".into());
+    config.gateway.call_timeout = Period::of_s(30);
+    config.servers.insert("it", server);
+    config
+}
+
+fn server(dice: &mut Dice, era: Era) -> Server {
+    let modes = [Mode::Shared, Mode::PerSession, Mode::PerPrincipal, Mode::Exclusive];
+    let policies = [
+        Policy::RecentIdle,
+        Policy::LeastBusy,
+        Policy::TwoChoices,
+        Policy::RoundRobin,
+        Policy::Sticky,
+    ];
+    let exact = match era {
+        Era::Modern => Revision::LATEST,
+        Era::Legacy => Revision::LATEST_LEGACY,
+    };
+    let mut server = Server {
+        command: Some("none".into()),
+        mode: dice.one_of(&modes),
+        policy: dice.one_of(&policies),
+        workers: u32::try_from(1 + dice.below(4)).unwrap(),
+        calls_per_worker: dice.one_of(&[1, 2, 8, 64]),
+        queue: dice.one_of(&[2, 256, 256, 256]),
+        retry: dice.percent(50),
+        revision: dice.one_of(&[Speaks::Auto, Speaks::Revision(exact)]),
+        ..Server::default()
+    };
+    if server.mode.is_keyed() {
+        server.workers_max = Some(server.workers.max(dice.one_of(&[2, 16])));
+    }
+    if dice.percent(15) {
+        server.tools.concurrency.insert("work".into(), 2);
+    }
+    server
+}
+
+/// Whether it can always be told whose a question or a log message is.
+const fn is_plain(server: &Server, clients: Era) -> bool {
+    matches!(server.mode, Mode::Exclusive)
+        || matches!((server.mode, clients), (Mode::PerSession, Era::Legacy))
+}
+
+/// Whether nobody can be refused for lack of room.
+fn is_roomy(server: &Server) -> bool {
+    server.queue == 256 && (server.mode != Mode::PerSession || server.workers_limit() >= 16)
+}
+
+async fn kill(world: Arc<World>, seed: u64, kills: u64) {
+    let mut dice = Dice::new(seed);
+    for _ in 0..kills {
+        sleep(Duration::from_millis(dice.below(40))).await;
+        world.kill_one(&mut dice);
+    }
+}
+
+async fn client(
+    world: &Arc<World>,
+    service: &Service,
+    number: u64,
+    mut dice: Dice,
+    (era, odd, expect): (Era, bool, Expect),
+) {
+    for connection in 0..1 + dice.below(2) {
+        let name = format!("client {number}/{connection}");
+        let calls = 1 + dice.below(8);
+        let calls =
+            (0..calls).map(|call| Planned::random(&mut dice, format!("{name}/{call}"), odd));
+        let calls: Vec<_> = calls.collect();
+        let leaves = dice.percent(25).then(|| dice.below(60));
+        let never = calls.iter().any(|call| call.plan.ending == Ending::Never);
+        let expect = Expect { calm: expect.calm && !never, ..expect };
+        let script = Script { era, name, calls, leaves, thinks: dice.below(20), expect };
+        play(world, script, wire(service)).await;
+    }
+}
+
+/// A connection to a service in memory.
+pub(crate) fn wire(service: &Service) -> Wire {
+    let (ours, theirs) = pair();
+    let service = service.clone();
+    let serving = tokio::spawn(async move { drop(service.serve(theirs).await) });
+    let (reader, writer) = ours.open().unwrap();
+    Wire { reader: Box::new(reader), writer: Box::new(writer), cut: Some(serving.abort_handle()) }
+}
+
+/// Once everybody has gone nothing is left behind.
+async fn settle(world: &Arc<World>, gateway: &Gateway, limit: usize) {
+    // Longer than any call, and than any parked one.
+    sleep(Duration::from_secs(11 * 60)).await;
+    let status = gateway.status();
+    for server in &status.servers {
+        if server.queued > 0 {
+            world.wrong(format!("{} calls are still in the queue", server.queued));
+        }
+        for worker in server.workers.iter().filter(|worker| worker.in_flight > 0) {
+            world.wrong(format!("{worker:?} is still busy"));
+        }
+    }
+    if world.lives_most() > limit {
+        world.wrong(format!("{} workers of {limit} at most ran at once", world.lives_most()));
+    }
+    gateway.close().await;
+    // The pipes are closed; the upstreams see it in their next turn.
+    sleep(Duration::from_millis(10)).await;
+    if world.lives() > 0 {
+        world.wrong(format!("{} workers outlive the gateway", world.lives()));
+    }
+}

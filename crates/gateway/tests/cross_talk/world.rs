@@ -1,0 +1,137 @@
+//! What upstreams saw, and what went wrong.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::plan::Dice;
+
+/// Shared by everybody in one schedule.
+#[derive(Default)]
+pub(crate) struct World(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    wrongs: Vec<String>,
+    traces: HashMap<String, Trace>,
+    /// The connections of workers that are open.
+    lives: BTreeMap<u64, Option<AbortHandle>>,
+    last_life: u64,
+    lives_most: usize,
+    counts: BTreeMap<&'static str, u64>,
+    /// Where each call went, in order.
+    path: Vec<(u64, String)>,
+}
+
+/// What upstreams saw of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace {
+    pub(crate) began: Vec<Instant>,
+    pub(crate) cancelled: Vec<Instant>,
+    pub(crate) ended: Vec<Instant>,
+    pub(crate) life: u64,
+}
+
+impl World {
+    /// Something happened that must not.
+    pub(crate) fn wrong(&self, what: impl Into<String>) {
+        self.state().wrongs.push(what.into());
+    }
+
+    pub(crate) fn wrongs(&self) -> Vec<String> {
+        self.state().wrongs.clone()
+    }
+
+    pub(crate) fn count(&self, what: &'static str) {
+        *self.state().counts.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.state().counts.clone()
+    }
+
+    pub(crate) fn note(&self, tag: &str, note: impl FnOnce(&mut Trace)) {
+        note(self.state().traces.entry(tag.to_owned()).or_default());
+    }
+
+    pub(crate) fn began(&self, tag: &str, life: u64) {
+        self.state().path.push((life, tag.to_owned()));
+        self.note(tag, |trace| {
+            trace.began.push(Instant::now());
+            trace.life = life;
+        });
+    }
+
+    /// Where calls went, in order: the connection, and the tag.
+    pub(crate) fn path(&self) -> Vec<(u64, String)> {
+        self.state().path.clone()
+    }
+
+    pub(crate) fn trace(&self, tag: &str) -> Trace {
+        self.state().traces.get(tag).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn open(self: &Arc<Self>) -> Life {
+        let mut state = self.state();
+        state.last_life += 1;
+        let number = state.last_life;
+        state.lives.insert(number, None);
+        state.lives_most = state.lives_most.max(state.lives.len());
+        Life { world: Arc::clone(self), number }
+    }
+
+    pub(crate) fn runs(&self, life: u64, task: AbortHandle) {
+        if let Some(place) = self.state().lives.get_mut(&life) {
+            *place = Some(task);
+        }
+    }
+
+    /// Most connections of workers that were open at once.
+    pub(crate) fn lives_most(&self) -> usize {
+        self.state().lives_most
+    }
+
+    pub(crate) fn lives(&self) -> usize {
+        self.state().lives.len()
+    }
+
+    pub(crate) fn opened(&self) -> u64 {
+        self.state().last_life
+    }
+
+    pub(crate) fn is_alive(&self, life: u64) -> bool {
+        self.state().lives.contains_key(&life)
+    }
+
+    /// Cuts one connection, as if its process had been killed.
+    pub(crate) fn kill_one(&self, dice: &mut Dice) {
+        let victim = {
+            let state = self.state();
+            let alive: Vec<_> = state.lives.values().flatten().cloned().collect();
+            (!alive.is_empty())
+                .then(|| alive[usize::try_from(dice.below(alive.len() as u64)).unwrap()].clone())
+        };
+        if let Some(victim) = victim {
+            self.count("kills");
+            victim.abort();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+}
+
+/// An open connection of a worker.
+pub(crate) struct Life {
+    world: Arc<World>,
+    pub(crate) number: u64,
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.world.state().lives.remove(&self.number);
+    }
+}
