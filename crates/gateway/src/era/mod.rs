@@ -11,12 +11,14 @@ pub(crate) mod replay;
 
 use std::sync::Arc;
 
+use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::message::{Kind, Message, Part};
 use mcplane::proto::session::Peer;
 use mcplane::proto::translate::{self, Back, HopError, Onward};
 use mcplane::proto::types::LogLevel;
 use mcplane::proto::version::{Era, Revision};
 use mcplane::server::relay::Relayed;
+use serde_json::{Value, json};
 
 use crate::upstream::call::Call;
 
@@ -52,10 +54,10 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
     {
         return park::ask_urls(call, elicitations);
     }
-    let request = {
+    let (request, lacked) = {
         let mut seat = call.seat();
         match seat.request.take() {
-            Some(request) => request,
+            Some(request) => (request, seat.lacks.take()),
             None => {
                 if let Some(parked) = &mut seat.parked {
                     parked.end = Some(Ok((answer.clone(), peer.clone())));
@@ -64,6 +66,13 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
             }
         }
     };
+    // An upstream of an older era has no code of its own for it.
+    if let (Some(lacked), Kind::ErrorResponse, Era::Modern) =
+        (lacked, answer.kind(), call.revision.era())
+    {
+        let why = "the server asks for something that this client does not declare";
+        return request.fail(&missing_capability(why, &lacked));
+    }
     let lacks = match &hop {
         Some(HopError::MissingCapability { required: Some(required) }) => {
             lacks(request.capabilities(), required)
@@ -115,9 +124,15 @@ struct Level<'a> {
     level: std::borrow::Cow<'a, str>,
 }
 
+/// What a client of 2026-07-28 hears that lacks a capability.
+fn missing_capability(why: &'static str, lacking: &Value) -> ErrorObject {
+    ErrorObject::new(Code::MISSING_CLIENT_CAPABILITY, why)
+        .with_data(&json!({"requiredCapabilities": lacking}))
+}
+
 /// Whether a client lacks one of the capabilities that an upstream requires.
 fn lacks(declared: &[u8], required: &[u8]) -> bool {
-    type Object = serde_json::Map<String, serde_json::Value>;
+    type Object = serde_json::Map<String, Value>;
     let parse = |json| serde_json::from_slice::<Object>(json).unwrap_or_default();
     let (declared, required) = (parse(declared), parse(required));
     required.iter().any(|(name, needs)| match (declared.get(name), needs.as_object()) {

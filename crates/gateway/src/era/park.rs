@@ -252,10 +252,8 @@ pub(crate) fn ask_urls(call: &Call, elicitations: &[u8]) {
         if let Err(lacking) =
             translate::can_answer(Method::ElicitationCreate, params, request.capabilities())
         {
-            let needed = serde_json::json!({"requiredCapabilities": lacking});
             let why = "the server wants the user to open a URL, which this client does not offer";
-            let error = ErrorObject::new(Code::MISSING_CLIENT_CAPABILITY, why).with_data(&needed);
-            return request.fail(&error);
+            return request.fail(&super::missing_capability(why, &serde_json::json!(lacking)));
         }
     }
     let keys: Vec<String> = (1..=questions.len()).map(|number| format!("url{number}")).collect();

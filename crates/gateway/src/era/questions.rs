@@ -9,7 +9,7 @@ use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::proto::translate;
 use mcplane::proto::version::{Era, Revision};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 use super::park;
@@ -47,12 +47,15 @@ impl Questions {
             return Some(ErrorObject::new(Code::OVERLOADED, why));
         }
         let mut seat = call.seat();
-        let capabilities = seat.request.as_ref().map(|request| request.capabilities());
-        if let Some(capabilities) = capabilities
-            && let Err(lacking) =
-                translate::can_answer(method, question.part(Part::Params), capabilities)
-        {
-            return Some(undeclared(call.revision, &lacking));
+        let lacking = seat.request.as_ref().and_then(|request| {
+            let params = question.part(Part::Params);
+            translate::can_answer(method, params, request.capabilities()).err()
+        });
+        if let Some(lacking) = lacking {
+            let lacking = json!(lacking);
+            let refusal = undeclared(call.revision, &lacking);
+            seat.lacks = Some(lacking);
+            return Some(refusal);
         }
         if call.revision.era() == Era::Modern {
             drop(seat);
@@ -91,8 +94,7 @@ impl Questions {
 }
 
 /// What an upstream hears whose question the client cannot answer.
-fn undeclared(client: Revision, lacking: &impl serde::Serialize) -> ErrorObject {
-    let lacking = json!(lacking);
+fn undeclared(client: Revision, lacking: &Value) -> ErrorObject {
     let why = format!("the client of this call ({client}) does not declare {lacking}");
     ErrorObject::new(Code::METHOD_NOT_FOUND, why)
         .with_data(&json!({"requiredCapabilities": lacking}))

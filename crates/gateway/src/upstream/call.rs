@@ -46,6 +46,8 @@ pub(crate) struct Seat {
     pub(crate) retry: Vec<u8>,
     /// What its upstream asked while nobody was there to hear of it.
     pub(crate) parked: Option<Box<crate::era::park::Parked>>,
+    /// What its upstream wanted to ask for and could not, since the client does not declare it.
+    pub(crate) lacks: Option<serde_json::Value>,
     /// Held while the tool's own limit counts it.
     pub(crate) _turn: Option<OwnedSemaphorePermit>,
     is_cancelled: bool,

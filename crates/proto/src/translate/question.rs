@@ -31,15 +31,16 @@ pub fn question_to_modern(ask: &Message) -> Result<Vec<u8>, ErrorObject> {
     let mut out = Vec::with_capacity(ask.bytes().len());
     let mut entry = Object::open(&mut out);
     entry.text("method", method.as_str());
-    entry.object("params", |object| {
-        for found in members(params.unwrap_or_default()) {
-            match &*found.name() {
-                "_meta" => object.object("_meta", |meta| copy_meta(found.value, true, meta)),
-                "task" | "elicitationId" => {}
-                _ => object.copy(&found),
-            }
+    // There even when empty: not every client reads a question without them.
+    let mut object = Object::open(entry.value("params"));
+    for found in members(params.unwrap_or_default()) {
+        match &*found.name() {
+            "_meta" => object.object("_meta", |meta| copy_meta(found.value, true, meta)),
+            "task" | "elicitationId" => {}
+            _ => object.copy(&found),
         }
-    });
+    }
+    object.close();
     entry.close();
     one_line(&mut out, 0);
     Ok(out)

@@ -133,9 +133,9 @@ fn questions_leave_the_hop_behind() {
     assert_eq!(entry, json!({"method": ELICIT, "params": bare}));
     let entry =
         value(question_to_modern(&ask(ROOTS, &json!({"_meta": {"progressToken": 1}}))).unwrap());
-    assert_eq!(entry, json!({"method": ROOTS}));
+    assert_eq!(entry, json!({"method": ROOTS, "params": {}}));
     let bare = scan(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
-    assert_eq!(value(question_to_modern(&bare).unwrap()), json!({"method": ROOTS}));
+    assert_eq!(value(question_to_modern(&bare).unwrap()), json!({"method": ROOTS, "params": {}}));
     assert_eq!(value(question(&bare, OLDEST, AUTUMN).unwrap()), json!({}));
 
     let refused = question_to_modern(&ask("tools/call", &json!({}))).unwrap_err();
