@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::{self, JoinSet};
+
+use super::{Incoming, Listener};
 
 /// Dropping it ends every connection at once.
 #[derive(Default)]
@@ -18,8 +20,29 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Starts a connection's task. Its [`End`] comes when it should finish what it does.
-    pub(crate) fn spawn<F>(&mut self, connection: impl FnOnce(End) -> F)
+    /// Starts a task for everything that `listener` accepts until `shutdown` comes, then closes the
+    /// listener. A task's [`End`] comes when it should finish what it does.
+    pub(crate) async fn accept_until<F>(
+        listener: Listener,
+        shutdown: impl Future<Output = ()>,
+        mut connection: impl FnMut(Incoming, End) -> F,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut connections = Self::default();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return connections,
+                () = connections.reap() => {}
+                incoming = listener.accept() => connections.spawn(|end| connection(incoming, end)),
+            }
+        }
+    }
+
+    fn spawn<F>(&mut self, connection: impl FnOnce(End) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -32,7 +55,7 @@ impl Connections {
     }
 
     /// Waits until a connection has ended, and forgets it. Cancel safe.
-    pub(crate) async fn reap(&mut self) {
+    async fn reap(&mut self) {
         let id = match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => id,
             // The panic of one connection is its own affair.

@@ -1,7 +1,6 @@
 //! A server on a socket: one message per line, on every connection.
 
 use std::future::Future;
-use std::pin::pin;
 
 use tokio::io::{ReadHalf, WriteHalf};
 
@@ -23,26 +22,16 @@ use crate::transport::Transport;
 /// Cancel safe: dropped, it closes the listener and every connection.
 pub async fn serve(listener: Listener, service: Service, shutdown: impl Future<Output = ()>) {
     let limits = listener.limits().clone();
-    let mut connections = Connections::default();
-    let mut shutdown = pin!(shutdown);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut shutdown => break,
-            () = connections.reap() => {}
-            incoming = listener.accept() => {
-                if incoming.admission() == Admission::Admitted {
-                    let (service, limits) = (service.clone(), limits.clone());
-                    connections.spawn(|end| converse(incoming, service, limits, end));
-                }
-            }
-        }
-    }
-    drop(listener);
-    connections.drain(limits.drain).await;
+    let connections = Connections::accept_until(listener, shutdown, |incoming, end| {
+        converse(incoming, service.clone(), limits.clone(), end)
+    });
+    connections.await.drain(limits.drain).await;
 }
 
 async fn converse(incoming: Incoming, service: Service, limits: Limits, end: End) {
+    if incoming.admission() != Admission::Admitted {
+        return;
+    }
     let Ok((stream, _permit)) = incoming.handshake().await else { return };
     let (stream, closed) = Patient::new(stream, &limits, end);
     let gone = async {

@@ -84,20 +84,10 @@ pub async fn serve(
     let drain = listener.limits().drain;
     let site = Arc::new(site);
     let shared = Arc::new(Shared { site, limits, listen: listener.limits().clone() });
-    let mut connections = Connections::default();
-    let mut shutdown = pin!(shutdown);
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut shutdown => break,
-            () = connections.reap() => {}
-            incoming = listener.accept() => {
-                let shared = Arc::clone(&shared);
-                connections.spawn(|end| converse(incoming, shared, end));
-            }
-        }
-    }
-    drop(listener);
+    let connections = Connections::accept_until(listener, shutdown, |incoming, end| {
+        converse(incoming, Arc::clone(&shared), end)
+    })
+    .await;
     shared.site.endpoints().iter().for_each(Endpoint::close);
     connections.drain(drain).await;
     shared.site.endpoints().iter().for_each(Endpoint::cancel);
