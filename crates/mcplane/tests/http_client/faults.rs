@@ -30,6 +30,13 @@ async fn statuses_are_told_apart() {
     let error = failing(|_| Reply::status(503).header("retry-after", "2")).await;
     assert!(error.is_unavailable() && !error.is_rpc(), "{error}");
     assert_eq!((error.retry_after(), error.retry()), (Some(Duration::from_secs(2)), Retry::Later));
+    let error = failing(|_| {
+        Reply::status(503)
+            .header("date", "Sun, 06 Nov 1994 08:49:37 GMT")
+            .header("retry-after", "Sun, 06 Nov 1994 08:50:00 GMT")
+    })
+    .await;
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(23)));
     let error = failing(|_| Reply::body(429, "slow down")).await;
     assert!(error.is_unavailable() && error.to_string().contains("slow down"), "{error}");
     let error = failing(|_| Reply::status(500)).await;

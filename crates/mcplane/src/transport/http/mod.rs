@@ -4,6 +4,7 @@
 //! * [`client`] — a transport that speaks whichever era the server does.
 
 pub mod client;
+pub(crate) mod retry_after;
 pub mod server;
 
 pub use ::bytes::Bytes;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, RETRY_AFTER, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
     SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -19,6 +19,7 @@ use super::frame::Role;
 use super::handshake::{accept, has, key};
 use super::{Config, Protocol, WebSocket};
 use crate::error::{Error, Failure, Kind, Lost, Result};
+use crate::transport::http::retry_after;
 use crate::transport::listen::End;
 use crate::transport::tcp;
 #[cfg(feature = "tls")]
@@ -225,8 +226,7 @@ impl Target {
             429 | 503 => Lost::Unavailable,
             _ => Lost::Status,
         };
-        let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let seconds: Option<u64> = seconds.and_then(|seconds| seconds.parse().ok());
+        let wait_ms = retry_after::wait_ms(response.headers());
         let body = Limited::new(response.into_body(), REFUSAL_BYTES_MAX).collect().await;
         let body = body.map(|body| body.to_bytes()).unwrap_or_default();
         let said = String::from_utf8_lossy(&body);
@@ -235,12 +235,12 @@ impl Target {
         if !said.is_empty() {
             message = format!("{message}: {said}");
         }
-        if let Some(seconds) = seconds {
-            message = format!("{message}; try again after {seconds} s");
+        if let Some(wait_ms) = wait_ms {
+            message = format!("{message}; try again after {} s", wait_ms / 1000);
         }
         let mut failure = Failure::new(kind, message);
         failure.status = Some(status.as_u16());
-        failure.retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1000));
+        failure.retry_after_ms = wait_ms;
         Error::new(Kind::Transport(failure))
     }
 

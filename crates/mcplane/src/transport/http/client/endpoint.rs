@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use tokio::sync::Mutex;
 use tokio::time::interval;
@@ -14,6 +14,7 @@ use super::body::Body;
 use super::credentials::{Credentials, Refusal};
 use super::pool::Pool;
 use crate::error::{Failure, Lost};
+use crate::transport::http::retry_after;
 
 /// Most attempts at one request whose credentials are refused.
 const ATTEMPTS_MAX: usize = 3;
@@ -182,13 +183,11 @@ pub(super) fn failure_of(response: &http::response::Parts, from: &Uri, said: &st
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Lost::Unavailable,
         _ => Lost::Status,
     };
-    let after = response.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    let after = after.and_then(|seconds| seconds.trim().parse::<u64>().ok());
     let said: String = said.chars().filter(|c| !c.is_control()).take(SAID_CHARS_MAX).collect();
     let colon = if said.is_empty() { "" } else { ": " };
     Failure {
         status: Some(status.as_u16()),
-        retry_after_ms: after.map(|seconds| seconds.saturating_mul(1000)),
+        retry_after_ms: retry_after::wait_ms(&response.headers),
         ..Failure::new(kind, format!("{from} answered {status}{colon}{said}"))
     }
 }
