@@ -1,6 +1,6 @@
 //! The official conformance suite, both of its lines, against mcplane in both roles.
 //!
-//! - `server`: the suite as a client of `mcplane fixture`
+//! - `server`: the suite as a client of `mcplane fixture`, alone and behind `mcplane serve`
 //! - `client`: the suite as the server of `driver`, one scenario after the other
 //! - `driver`: the client under test, on the library's client; the suite starts this program again
 //! - `verdict`: what the suite's checks say
@@ -8,7 +8,8 @@
 //!
 //! What a revision requires is the suite's own set where there is one (`--requirements`), and
 //! everything that it has for a revision otherwise. Extensions are run and reported, not required.
-//! Warnings count as failures. Nothing is expected to fail: `expected-failures-*.yml`.
+//! Warnings count as failures. Nothing is expected to fail (`expected-failures-*.yml`) but what no
+//! gateway can carry across the eras (`expected-failures-gateway-*.yml`).
 //!
 //! `cargo xtask conformance` installs the suite first. `MCPLANE_INTEROP=off` leaves all of this out,
 //! and `MCPLANE_BIN` names another binary to test than the one that is built here.
@@ -28,7 +29,10 @@ mod verdict;
 
 use mcplane_tests::child;
 
-use crate::suite::{Line, Set};
+use crate::{
+    server::Upstream,
+    suite::{Line, Set},
+};
 
 /// The suite starts this program with the name of this test, the revision and its address.
 /// Otherwise there is nobody to speak to.
@@ -65,4 +69,33 @@ conformance! {
     client client_0_2_2025_06_18: V0_2 All "2025-06-18";
     client client_0_2_2025_11_25: V0_2 Required "2025-11-25";
     client client_0_2_2026_07_28: V0_2 Required "2026-07-28";
+}
+
+macro_rules! behind {
+    ($($name:ident: $upstream:ident $line:ident $set:ident $revision:literal;)+) => {
+        $(#[test]
+        fn $name() {
+            let (upstream, set) = (Upstream::$upstream, Set::$set($revision));
+            server::conforms_behind(stringify!($name), upstream, Line::$line, set);
+        })+
+    };
+}
+
+// Every set that is run directly: about a minute for all three.
+behind! {
+    gateway_legacy_0_1: Legacy V0_1 All "2025-11-25";
+    gateway_legacy_0_2_2025_03_26: Legacy V0_2 All "2025-03-26";
+    gateway_legacy_0_2_2025_06_18: Legacy V0_2 All "2025-06-18";
+    gateway_legacy_0_2_2025_11_25: Legacy V0_2 Required "2025-11-25";
+    gateway_legacy_0_2_2026_07_28: Legacy V0_2 Required "2026-07-28";
+    gateway_modern_0_1: Modern V0_1 All "2025-11-25";
+    gateway_modern_0_2_2025_03_26: Modern V0_2 All "2025-03-26";
+    gateway_modern_0_2_2025_06_18: Modern V0_2 All "2025-06-18";
+    gateway_modern_0_2_2025_11_25: Modern V0_2 Required "2025-11-25";
+    gateway_modern_0_2_2026_07_28: Modern V0_2 Required "2026-07-28";
+    gateway_http_0_1: Http V0_1 All "2025-11-25";
+    gateway_http_0_2_2025_03_26: Http V0_2 All "2025-03-26";
+    gateway_http_0_2_2025_06_18: Http V0_2 All "2025-06-18";
+    gateway_http_0_2_2025_11_25: Http V0_2 Required "2025-11-25";
+    gateway_http_0_2_2026_07_28: Http V0_2 Required "2026-07-28";
 }

@@ -1,7 +1,7 @@
-//! The suite as a client of `mcplane fixture`.
+//! The suite as a client of `mcplane fixture`, alone or behind `mcplane serve`.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -24,17 +24,74 @@ pub(crate) fn conforms(test: &str, line: Line, set: Set) {
     if !is_there() {
         return;
     }
-    let fixture = Fixture::start();
+    check(test, &Server::fixture(), (line, set), &line.expected_failures(), &[]);
+}
+
+/// What is behind the gateway.
+#[derive(Clone, Copy)]
+pub(crate) enum Upstream {
+    /// A worker of 2025-11-25, on stdio.
+    Legacy,
+    /// A worker of 2026-07-28, on stdio.
+    Modern,
+    /// A server that runs already; it speaks what the gateway likes best.
+    Http,
+}
+
+/// As [`conforms`], through a gateway.
+pub(crate) fn conforms_behind(test: &str, upstream: Upstream, line: Line, set: Set) {
+    if !is_there() {
+        return;
+    }
+    let fixture = matches!(upstream, Upstream::Http).then(Server::fixture);
+    let server = match (upstream, &fixture) {
+        (_, Some(fixture)) => format!("url = {:?}", fixture.url),
+        (Upstream::Modern, None) => format!("{}revision = \"2026-07-28\"", command()),
+        (_, None) => format!("{}revision = \"legacy\"\n{}", command(), mode(set)),
+    };
+    let gateway = Server::gateway(test, &server);
+    let expected = match (upstream, line, set.revision()) {
+        (Upstream::Legacy, Line::V0_2, "2026-07-28") => line.expected_failures_behind("legacy"),
+        _ => line.expected_failures(),
+    };
+    check(test, &gateway, (line, set), &expected, UNTESTED);
+}
+
+/// In these the suite finds nothing to test: that a server closes a stream in the middle of a call
+/// is said by no message, neither on stdio nor in 2026-07-28, so nothing of it crosses the gateway.
+const UNTESTED: &[&str] = &["server-sse-polling"];
+
+fn command() -> String {
+    format!("command = {:?}\nargs = [\"fixture\"]\n", binary())
+}
+
+/// Nothing on stdio says to which call a question belongs, and on HTTP each request of 2026-07-28
+/// may come from another client: only a worker with one call at a time can ask. The suite asks a
+/// lot and goes away with some of the answers.
+fn mode(set: Set) -> &'static str {
+    match set.revision() {
+        "2026-07-28" => "mode = \"exclusive\"\nworkers = 24",
+        _ => "",
+    }
+}
+
+/// Runs the suite. What `expected` and `untested` name must not be green.
+fn check(test: &str, server: &Server, (line, set): (Line, Set), expected: &str, untested: &[&str]) {
     let folder = results(test);
-    let (expected, output) = (line.expected_failures(), path(&folder));
-    let words = ["server", "--url", &fixture.url, "--expected-failures", &expected, "-o", &output];
+    let output = path(&folder);
+    let words = ["server", "--url", &server.url, "--expected-failures", expected, "-o", &output];
     let ended = line.run(&[&words[..], &set.run_words()].concat(), LIMIT);
+    let expected = fs::read_to_string(expected).unwrap();
+    let expected: Vec<&str> =
+        expected.lines().filter_map(|line| line.trim().strip_prefix("- ")).collect();
     let outcomes: Vec<Outcome> = line
         .scenarios("server", set)
         .into_iter()
         .map(|scenario| {
-            let result = result_of(&scenario.name, &folder);
-            Outcome::of(scenario, result.as_deref())
+            let name = &*scenario.name;
+            let red = expected.contains(&name) || untested.contains(&name);
+            let result = result_of(name, &folder);
+            Outcome::of(scenario, result.as_deref()).expected_red(red)
         })
         .collect();
     judge(test, &outcomes);
@@ -52,28 +109,42 @@ fn result_of(scenario: &str, folder: &Path) -> Option<PathBuf> {
     result.map(|result| result.path())
 }
 
-/// `mcplane fixture`, for as long as this lives.
-struct Fixture {
+/// A server whose first line is its URL, for as long as this lives.
+struct Server {
     process: Child,
     url: String,
 }
 
-impl Fixture {
-    fn start() -> Self {
+impl Server {
+    fn fixture() -> Self {
         let mut command = Command::new(binary());
         command.args(["fixture", "--transport", "http", "--listen", "localhost:0"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        Self::start(command.args(["--accept-rate", "0"]))
+    }
+
+    /// `upstream` is all that the settings say of the one server behind it.
+    fn gateway(test: &str, upstream: &str) -> Self {
+        let folder = results(&format!("{test}-gateway"));
+        let settings = folder.join("mcplane.toml");
+        let text = format!("[gateway]\naccept_rate = 0\n\n[servers.fixture]\n{upstream}\n");
+        fs::write(&settings, text).unwrap();
+        let mut command = Command::new(binary());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--config", &path(&settings)]);
+        command.env("XDG_STATE_HOME", &folder);
+        Self::start(command.stderr(File::create(folder.join("stderr")).unwrap()))
+    }
+
+    fn start(command: &mut Command) -> Self {
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        let url = url.trim().to_owned();
-        let fixture = Self { process, url };
-        assert!(fixture.url.starts_with("http://"), "the fixture says {:?}", fixture.url);
-        fixture
+        let server = Self { process, url: url.trim().to_owned() };
+        assert!(server.url.starts_with("http://"), "{command:?} says {:?}", server.url);
+        server
     }
 }
 
-impl Drop for Fixture {
+impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -93,7 +93,16 @@ impl Line {
 
     /// The file that says what may fail.
     pub(crate) fn expected_failures(self) -> String {
-        let name = format!("tests/conformance/expected-failures-{}.yml", self.version());
+        self.expected_failures_in("")
+    }
+
+    /// The same for runs through the gateway to an upstream of this kind.
+    pub(crate) fn expected_failures_behind(self, kind: &str) -> String {
+        self.expected_failures_in(&format!("gateway-{kind}-"))
+    }
+
+    fn expected_failures_in(self, kind: &str) -> String {
+        let name = format!("tests/conformance/expected-failures-{kind}{}.yml", self.version());
         path(&root().join(name))
     }
 }

@@ -12,6 +12,8 @@ use crate::suite::{Scenario, say};
 /// How one scenario went.
 pub(crate) struct Outcome {
     scenario: Scenario,
+    /// It must not be green.
+    expected_red: bool,
     passed: usize,
     skipped: usize,
     /// Why it is not green.
@@ -35,7 +37,8 @@ impl Outcome {
     /// Judges the checks that the suite left in `folder`, if it got that far.
     pub(crate) fn of(scenario: Scenario, folder: Option<&Path>) -> Self {
         let written = folder.and_then(checks_in).map(|file| fs::read_to_string(file).unwrap());
-        let mut outcome = Self { scenario, passed: 0, skipped: 0, faults: Vec::new() };
+        let mut outcome =
+            Self { scenario, expected_red: false, passed: 0, skipped: 0, faults: Vec::new() };
         let Some(written) = written else {
             return outcome.fault("the suite wrote no checks");
         };
@@ -52,6 +55,11 @@ impl Outcome {
             return outcome.fault("no check passed");
         }
         outcome
+    }
+
+    /// The same, judged by whether it is red as it must be.
+    pub(crate) fn expected_red(self, expected_red: bool) -> Self {
+        Self { expected_red, ..self }
     }
 
     /// The same with one more reason why it is not green.
@@ -71,7 +79,7 @@ impl Check {
     }
 }
 
-/// Says how many are green and fails the test unless all are that must be.
+/// Says how many are green and fails the test unless exactly those are that must be.
 #[track_caller]
 pub(crate) fn judge(title: &str, outcomes: &[Outcome]) {
     let (extensions, required): (Vec<_>, Vec<_>) =
@@ -85,13 +93,21 @@ pub(crate) fn judge(title: &str, outcomes: &[Outcome]) {
             text += &format!(" (not green: {})", red.join(", "));
         }
     }
+    let red = required.iter().filter(|outcome| outcome.expected_red);
+    let red: Vec<_> = red.map(|outcome| outcome.scenario.name.as_str()).collect();
+    if !red.is_empty() {
+        text += &format!("; expected to fail: {}", red.join(", "));
+    }
     say(&text);
-    let red: Vec<String> = required
+    let wrong: Vec<String> = required
         .iter()
-        .filter(|outcome| !outcome.faults.is_empty())
-        .map(|outcome| format!("{}\n  {}", outcome.scenario.name, outcome.faults.join("\n  ")))
+        .filter(|outcome| outcome.expected_red == outcome.faults.is_empty())
+        .map(|Outcome { scenario, faults, .. }| match faults.as_slice() {
+            [] => format!("{}\n  is green, but expected to fail", scenario.name),
+            faults => format!("{}\n  {}", scenario.name, faults.join("\n  ")),
+        })
         .collect();
-    assert!(red.is_empty(), "{text}\n{}", red.join("\n"));
+    assert!(wrong.is_empty(), "{text}\n{}", wrong.join("\n"));
 }
 
 fn count(outcomes: &[&Outcome]) -> String {
