@@ -17,7 +17,7 @@ use futures_sink::Sink as _;
 use mcplane_lab::{Address, Remote, Target};
 use mcplane_proto::headers::{self, Body};
 use serde_json::{Value, json};
-use tokio_websockets::{Config, Message as Frame, ServerBuilder};
+use tokio_websockets::{CloseCode, Config, Message as Frame, ServerBuilder};
 
 /// What a server does with a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -309,7 +309,14 @@ impl State {
                     match (self.script)(self.calls.fetch_add(1, Ordering::Relaxed)) {
                         Act::Nothing => out.truncate(1),
                         Act::WrongId => out.push(Frame::binary("what")),
-                        Act::Die => out = vec![Frame::close(None, "enough")],
+                        Act::Die => {
+                            let end = Frame::close(Some(CloseCode::GOING_AWAY), "enough");
+                            Pin::new(&mut socket).start_send(end).map_err(wrong)?;
+                            // Reads on until the client has left: calls that nobody read would
+                            // make this a reset, which overtakes the answers.
+                            let left = poll_fn(|cx| Pin::new(&mut socket).poll_close(cx)).await;
+                            return left.map_err(wrong);
+                        }
                         _ => {}
                     }
                 }
