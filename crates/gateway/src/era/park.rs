@@ -45,6 +45,8 @@ pub(crate) struct Parked {
 /// One question of an upstream.
 struct Question {
     worker: Arc<Worker>,
+    /// On which of the worker's connections it was asked.
+    life: u32,
     id: Id,
     method: Method,
     upstream: Revision,
@@ -94,6 +96,7 @@ impl Parking {
             parked.last_key += 1;
             parked.questions.push(Question {
                 worker: Arc::clone(worker),
+                life: worker.life(),
                 id: id.clone(),
                 method,
                 upstream,
@@ -173,8 +176,7 @@ impl Parking {
         let calls = self.calls();
         for place in calls.values() {
             if let Some(parked) = &mut place.call.seat().parked {
-                let is_it =
-                    |asked: &Question| asked.worker.number == worker.number && asked.id == *id;
+                let is_it = |asked: &Question| asked.is_of(worker) && asked.id == *id;
                 parked.questions.retain(|asked| !is_it(asked));
             }
         }
@@ -232,11 +234,16 @@ pub(crate) enum Resumed {
 }
 
 impl Question {
+    /// Whether it was asked on the connection that this worker has now.
+    fn is_of(&self, worker: &Worker) -> bool {
+        self.worker.number == worker.number && self.life == worker.life()
+    }
+
     /// Tells the upstream the client's answer.
     fn reply(&self, answer: &RawValue) {
         let answer = answer.get().as_bytes();
         let result = translate::answer_to_legacy(answer, self.method, self.upstream);
-        let _ = self.worker.send(Command::Reply(self.id.clone(), Ok(result.into())));
+        let _ = self.worker.send(Command::Reply(self.life, self.id.clone(), Ok(result.into())));
     }
 }
 

@@ -65,15 +65,15 @@ impl Questions {
             Ok(params) => params,
             Err(why) => return Some(ErrorObject::invalid_params(why)),
         };
-        let asking = seat.request.as_mut()?.ask(method, params);
+        let asking = seat.request.as_ref().map(|request| request.ask(method, params));
         drop(seat);
-        let Ok(asking) = asking else {
+        let Some(Ok(asking)) = asking else {
             return Some(ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone"));
         };
-        let (worker_of, of) = (Arc::clone(worker), id.clone());
+        let (worker_of, life, of) = (Arc::clone(worker), worker.life(), id.clone());
         let waiting = tokio::spawn(async move {
             let answer = asking.answer().await;
-            let _ = worker_of.send(Command::Reply(of, answer));
+            let _ = worker_of.send(Command::Reply(life, of, answer));
         });
         asked.insert((worker.number, id.clone()), waiting.abort_handle());
         None

@@ -40,8 +40,8 @@ pub(crate) struct Call {
 pub(crate) struct Seat {
     /// Who waits; `None` once it is answered or cancelled, and while it is parked.
     pub(crate) request: Option<Relayed>,
-    /// Where it is, once a worker has it.
-    pub(crate) worker: Option<Arc<Worker>>,
+    /// Where it is, once a worker has it: on which of its connections.
+    pub(crate) worker: Option<(Arc<Worker>, u32)>,
     /// Members of a retry: the answers to what a modern upstream asked.
     pub(crate) retry: Vec<u8>,
     /// What its upstream asked while nobody was there to hear of it.
@@ -115,10 +115,13 @@ impl Cancel for Call {
             seat.parked = None;
             (seat.request.take(), seat.worker.take())
         };
-        drop(request);
+        if let Some(request) = request {
+            // Nothing may be sent for it: its client may use the id again.
+            request.answer_now(&mut Vec::new(), |_, _| {});
+        }
         // The queue drops what is cancelled when its turn comes.
-        if let Some(worker) = worker {
-            worker.cancel(self.id());
+        if let Some((worker, life)) = worker {
+            worker.cancel(life, self.id());
         }
     }
 }
@@ -133,8 +136,8 @@ impl Call {
             seat.request = None;
             seat.worker.take()
         };
-        if let Some(worker) = worker {
-            worker.cancel(self.id());
+        if let Some((worker, life)) = worker {
+            worker.cancel(life, self.id());
         }
     }
 }

@@ -19,6 +19,7 @@ use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request};
 use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError, Peer};
 use mcplane::proto::version::{Era, Revision};
+use mcplane::server::relay::Caller;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -78,6 +79,7 @@ pub(crate) struct Worker {
     pub(crate) lane: LaneOf,
     /// 1 while a probe is under way.
     pub(crate) probing: AtomicU8,
+    life: AtomicU32,
     /// When its last start began.
     began: Mutex<Instant>,
 }
@@ -85,11 +87,12 @@ pub(crate) struct Worker {
 /// What is wanted of a worker's connection.
 pub(crate) enum Command {
     Call(Arc<Call>),
-    Cancel(i64),
+    /// Nobody waits any more for the call with this id, on this connection.
+    Cancel(u32, i64),
     /// A request of the gateway itself: method, parameters, patience, who waits.
     Ask(Method, Vec<u8>, Duration, Waiting),
-    /// The answer to a question of the upstream.
-    Reply(Id, Result<Bytes, ErrorObject>),
+    /// The answer to a question of the upstream, on the connection on which it was asked.
+    Reply(u32, Id, Result<Bytes, ErrorObject>),
     /// The parameters of the one `subscriptions/listen` of a modern upstream.
     Listen(Vec<u8>),
     /// Take no more calls, and end when idle or when the time has come.
@@ -117,6 +120,7 @@ impl Worker {
             peer: ArcSwapOption::empty(),
             lane: LaneOf::new(),
             probing: AtomicU8::new(0),
+            life: AtomicU32::new(0),
             began: Mutex::new(clock::now()),
         };
         (Arc::new(worker), commands)
@@ -156,15 +160,23 @@ impl Worker {
         self.inbox.send(command).map_err(|error| error.0)
     }
 
-    pub(crate) fn cancel(&self, id: i64) {
+    pub(crate) fn cancel(&self, life: u32, id: i64) {
         // A worker that is gone has nothing to cancel.
-        let _ = self.send(Command::Cancel(id));
+        let _ = self.send(Command::Cancel(life, id));
+    }
+
+    /// The number of its connection: ids on one mean nothing on the next.
+    pub(crate) fn life(&self) -> u32 {
+        self.life.load(Ordering::Relaxed)
     }
 }
 
 /// Who waits for a request on the connection.
 enum Tag {
     Call(Arc<Call>),
+    /// A call that nobody waits for any more. What its upstream said before it knew of that is on
+    /// its way still, up to the answer to the ping that has this tag.
+    Gone(Arc<Call>),
     Own(Waiting),
     Listen,
 }
@@ -204,6 +216,7 @@ impl<'a> Drive<'a> {
         config: ClientConfig,
         starting: Option<OwnedSemaphorePermit>,
     ) -> Self {
+        worker.life.fetch_add(1, Ordering::Relaxed);
         let mut out = Vec::new();
         let session = ClientSession::start(clock::now(), config, &mut out);
         lines::end(&mut out, 0);
@@ -235,7 +248,9 @@ impl<'a> Drive<'a> {
             if let Some(end) = self.end.take() {
                 return end;
             }
-            if self.leave_at.is_some() && sent == self.out.len() && self.is_idle() {
+            if self.leave_at.is_some_and(|at| at <= clock::now())
+                || self.leave_at.is_some() && sent == self.out.len() && self.is_idle()
+            {
                 return End::Left;
             }
             let wake = [self.session.deadline(), self.leave_at].into_iter().flatten().min();
@@ -297,6 +312,7 @@ impl<'a> Drive<'a> {
             let ClientEvent::Answered(_, tag, _) = event else { continue };
             match tag {
                 Tag::Call(call) => self.pool.broken(self.worker, &call, why),
+                Tag::Gone(call) => self.pool.release(self.worker, &call),
                 Tag::Own(waiting) => drop(waiting.send(Err(unavailable(why)))),
                 Tag::Listen => {}
             }
@@ -304,24 +320,26 @@ impl<'a> Drive<'a> {
     }
 
     fn is_idle(&self) -> bool {
-        self.session.tags().next().is_none() || self.leave_at.is_some_and(|at| at <= clock::now())
+        self.session.tags().next().is_none()
     }
 
     fn command(&mut self, now: Instant, command: Option<Command>) {
         let start = self.out.len();
         match command {
             Some(Command::Call(call)) => return self.call(now, call),
-            Some(Command::Cancel(id)) => {
-                if let Some(Tag::Call(call)) =
-                    self.session.cancel(id, "the client cancelled it", &mut self.out)
-                {
-                    self.pool.release(self.worker, &call);
+            Some(Command::Cancel(life, id)) => {
+                if life == self.worker.life() {
+                    self.cancel(now, id);
                 }
+                return;
             }
             Some(Command::Ask(method, params, patience, waiting)) => {
                 self.ask(now, method, &params, patience, waiting);
             }
-            Some(Command::Reply(id, answer)) => {
+            Some(Command::Reply(life, id, answer)) => {
+                if life != self.worker.life() {
+                    return;
+                }
                 let mut id_json = Vec::new();
                 id.write_json(&mut id_json);
                 match answer {
@@ -365,15 +383,43 @@ impl<'a> Drive<'a> {
             }
         };
         call.id.store(id, Ordering::Release);
-        call.sent.fetch_add(1, Ordering::Relaxed);
-        self.worker.calls.fetch_add(1, Ordering::Relaxed);
         let start = self.out.len();
         let mut seat = call.seat();
-        seat.worker = Some(Arc::clone(self.worker));
-        if let Some(request) = &seat.request {
-            era::write_request(request, &call, revision, id, &seat.retry, &mut self.out);
-        }
+        let Some(request) = &seat.request else {
+            // It was cancelled a moment ago, when no worker had it.
+            drop(seat);
+            self.session.forget(id);
+            return self.pool.release(self.worker, &call);
+        };
+        era::write_request(request, &call, revision, id, &seat.retry, &mut self.out);
+        seat.worker = Some((Arc::clone(self.worker), self.worker.life()));
         drop(seat);
+        call.sent.fetch_add(1, Ordering::Relaxed);
+        self.worker.calls.fetch_add(1, Ordering::Relaxed);
+        self.end_line(start);
+    }
+
+    /// Takes a call back that nobody waits for any more.
+    fn cancel(&mut self, now: Instant, id: i64) {
+        let start = self.out.len();
+        let call = self.session.cancel(id, "the client cancelled it", &mut self.out);
+        self.end_line(start);
+        if let Some(Tag::Call(call)) = call {
+            self.part(now, &call);
+        }
+    }
+
+    /// A call has ended here, and there as soon as this ping is answered: then its place is free,
+    /// and what the upstream says without naming a call is not of this one.
+    fn part(&mut self, now: Instant, call: &Arc<Call>) {
+        let modern = self.session.peer().is_some_and(|peer| is_modern(peer.revision));
+        let method = if modern { Method::Discover } else { Method::Ping };
+        let ping = request(method, b"{}", PROBE_TIMEOUT);
+        let start = self.out.len();
+        let tag = Tag::Gone(Arc::clone(call));
+        if self.session.call(now, &ping, tag, &mut self.out).is_err() {
+            self.pool.release(self.worker, call);
+        }
         self.end_line(start);
     }
 
@@ -447,6 +493,9 @@ impl<'a> Drive<'a> {
             (ClientEvent::Answered(_, Tag::Call(call), answer), message) => {
                 self.answered(&call, answer, message);
             }
+            (ClientEvent::Answered(_, Tag::Gone(call), _), _) => {
+                self.pool.release(self.worker, &call);
+            }
             (ClientEvent::Progress(id), Some(message)) => {
                 if let Some(Tag::Call(call)) = self.session.tag(id) {
                     era::note_progress(call, message);
@@ -482,6 +531,7 @@ impl<'a> Drive<'a> {
                 self.pool.timed_out(self.worker);
                 let why = format!("`{}` was not answered in time by the server", call.method);
                 call.fail(&ErrorObject::new(Code::HANDLER_TIMEOUT, why));
+                return self.part(clock::now(), call);
             }
             (Answer::Closed, _) | (_, None) => {
                 return self.pool.broken(self.worker, call, "the connection ended");
@@ -513,6 +563,7 @@ impl<'a> Drive<'a> {
         let start = self.out.len();
         let answer = match self.owner() {
             Owner::Nobody if method == Method::RootsList => Ok(self.pool.roots()),
+            Owner::Gone => Err("the call that this belongs to was cancelled".into()),
             Owner::Nobody => Err("nobody has a call in flight that this could belong to".into()),
             Owner::Several(count) => Err(format!(
                 "{count} calls are in flight for several clients, and nothing says which of them \
@@ -542,27 +593,28 @@ impl<'a> Drive<'a> {
 
     /// Whose question or log message it is that names no call.
     fn owner(&self) -> Owner {
-        let mut found: Option<&Arc<Call>> = None;
-        let mut count = 0;
+        let mut caller: Option<&Caller> = None;
+        let mut youngest: Option<&Arc<Call>> = None;
         for tag in self.session.tags() {
-            let Tag::Call(call) = tag else { continue };
+            let (Tag::Call(call) | Tag::Gone(call)) = tag else { continue };
             if !call.method.takes_input() {
                 continue;
             }
-            count += 1;
-            let same_client = found.is_none_or(|other| {
-                other.caller == call.caller && call.caller.connection.is_some()
-            });
-            if !same_client {
+            let is_same = |other: &Caller| *other == call.caller && other.connection.is_some();
+            if !caller.is_none_or(is_same) {
                 return Owner::Several(self.session.tags().count());
             }
-            // Of one client's calls the youngest.
-            if found.is_none_or(|other| other.id() < call.id()) {
-                found = Some(call);
+            caller = Some(&call.caller);
+            let is_younger = youngest.is_none_or(|other| other.id() < call.id());
+            if is_younger && matches!(tag, Tag::Call(_)) {
+                youngest = Some(call);
             }
         }
-        debug_assert!(count > 0 || found.is_none());
-        found.map_or(Owner::Nobody, |call| Owner::Call(Arc::clone(call)))
+        match (youngest, caller) {
+            (Some(call), _) => Owner::Call(Arc::clone(call)),
+            (None, Some(_)) => Owner::Gone,
+            (None, None) => Owner::Nobody,
+        }
     }
 
     fn heard(&mut self, method: Method, message: &Message) {
@@ -574,6 +626,7 @@ impl<'a> Drive<'a> {
             }
             Method::LogMessage => match self.owner() {
                 Owner::Call(call) => era::note_log(&call, message),
+                Owner::Gone => {}
                 Owner::Nobody | Owner::Several(_) => {
                     self.pool.unowned.fetch_add(1, Ordering::Relaxed);
                 }
@@ -666,6 +719,8 @@ fn request(method: Method, params: &[u8], patience: Duration) -> Request<'_> {
 
 enum Owner {
     Nobody,
+    /// A call that has ended here.
+    Gone,
     Call(Arc<Call>),
     Several(usize),
 }
