@@ -45,6 +45,8 @@ pub(crate) struct Pool {
     pub(crate) name: Arc<str>,
     pub(crate) settings: Server,
     call_timeout: Option<Duration>,
+    /// One for each worker that there may be: a worker has one until its process is gone.
+    pub(crate) places: Arc<Semaphore>,
     /// How many processes the gateway starts at the same time.
     pub(crate) starts: Arc<Semaphore>,
     pub(crate) connect: Arc<dyn Connect>,
@@ -100,6 +102,8 @@ pub(crate) struct Lane {
 /// Calls that wait, each caller's in order; callers take turns.
 #[derive(Default)]
 struct Queue {
+    /// Its workers are leaving: who comes now must look for another lane.
+    is_closed: bool,
     turns: VecDeque<Caller>,
     waiting: HashMap<Caller, VecDeque<(Instant, Arc<Call>)>>,
 }
@@ -121,6 +125,7 @@ impl Pool {
             name,
             turns: turns.collect(),
             in_turn: AtomicUsize::new(0),
+            places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
             call_timeout,
             starts,
             connect,
@@ -158,12 +163,12 @@ impl Pool {
         for worker in self.workers() {
             self.retire(&worker, deadline);
         }
+        for lane in self.lanes() {
+            lane.close(|call| call.fail(&unavailable("the gateway is shutting down")));
+        }
         drop(self.alive.lock().unwrap_or_else(PoisonError::into_inner).take());
         // Nobody sends anything: this waits for the last sender to go.
         let _ = self.gone.lock().await.recv().await;
-        for lane in self.lanes() {
-            lane.drain(|call| call.fail(&unavailable("the gateway is shutting down")));
-        }
     }
 
     /// How long a call may go without an answer.
@@ -325,22 +330,28 @@ impl Pool {
     }
 
     /// A connection that lasted has ended.
-    pub(crate) fn ended(&self, caller: &Caller) {
+    pub(crate) fn ended(self: &Arc<Self>, caller: &Caller) {
         let (Mode::PerSession, Some(connection)) = (self.settings.mode, caller.connection) else {
             return;
         };
-        let lane = self.keyed().remove(&Key::Session(connection));
+        let (lane, left) = {
+            let mut keyed = self.keyed();
+            (keyed.remove(&Key::Session(connection)), keyed.len())
+        };
         lane.into_iter().for_each(|lane| self.leave(&lane));
+        self.restock(left);
     }
 
     /// Stops the workers of keys that have been idle for too long.
-    pub(crate) fn stop_idle(&self, after: Duration) {
-        let idle: Vec<_> = {
+    pub(crate) fn stop_idle(self: &Arc<Self>, after: Duration) {
+        let (idle, left): (Vec<_>, _) = {
             let mut keyed = self.keyed();
             let is_idle = |lane: &Lane| lane.is_idle() && lane.idle_for() >= after;
-            keyed.extract_if(|_, lane| is_idle(lane)).map(|(_, lane)| lane).collect()
+            let idle = keyed.extract_if(|_, lane| is_idle(lane)).map(|(_, lane)| lane).collect();
+            (idle, keyed.len())
         };
         idle.iter().for_each(|lane| self.leave(lane));
+        self.restock(left);
     }
 
     /// The worker that a caller watches resources through; all of them if they are shared.
@@ -396,14 +407,13 @@ impl Pool {
     fn leave(&self, lane: &Lane) {
         let deadline = clock::now() + LEAVE_TIME;
         lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
-        lane.drain(|call| call.fail(&unavailable("its session has ended")));
+        lane.close(|call| call.fail(&unavailable("its session has ended")));
     }
 
     fn hand(self: &Arc<Self>, worker: &Arc<Worker>, call: Arc<Call>) {
         worker.used.store(self.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if let Err(Command::Call(call)) = worker.send(Command::Call(call)) {
-            worker.in_flight.fetch_sub(1, Ordering::AcqRel);
-            call.fail(&unavailable("its worker has ended"));
+            self.again(worker, call);
         }
     }
 
@@ -431,7 +441,10 @@ impl Pool {
             );
             return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
         }
-        lane.push(call);
+        if let Err(call) = lane.push(call) {
+            lane.queued.fetch_sub(1, Ordering::AcqRel);
+            return self.admit(call);
+        }
         // A place may have become free in between.
         self.advance(lane);
     }
@@ -476,11 +489,16 @@ impl Pool {
             None => self.add_worker(&lane),
         }
         keyed.insert(key, Arc::clone(&lane));
-        // Another spare, as long as there is one too few for the next key.
-        if keyed.len() + self.common.workers.load().len() < max {
-            self.add_worker(&self.common);
-        }
+        self.restock(keyed.len());
         Ok(lane)
+    }
+
+    /// Spare workers for the next keys, as far as there is room beside those that are in use.
+    fn restock(self: &Arc<Self>, keys: usize) {
+        let room = (self.settings.workers_limit() as usize).saturating_sub(keys);
+        let spare = self.common.workers.load().len();
+        let wanted = room.min(self.settings.workers as usize);
+        (spare..wanted).for_each(|_| self.add_worker(&self.common));
     }
 
     fn key(&self, caller: &Caller) -> Option<Key> {
@@ -609,13 +627,18 @@ impl Lane {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, call: Arc<Call>) {
+    /// The call comes back if the lane is closed.
+    fn push(&self, call: Arc<Call>) -> Result<(), Arc<Call>> {
         let mut queue = self.queue();
+        if queue.is_closed {
+            return Err(call);
+        }
         if !queue.waiting.contains_key(&call.caller) {
             queue.turns.push_back(call.caller.clone());
         }
         let caller = call.caller.clone();
         queue.waiting.entry(caller).or_default().push_back((clock::now(), call));
+        Ok(())
     }
 
     /// Whose turn it is.
@@ -640,7 +663,8 @@ impl Lane {
         Some(call?.1)
     }
 
-    fn drain(&self, mut each: impl FnMut(Arc<Call>)) {
+    fn close(&self, each: impl Fn(Arc<Call>)) {
+        self.queue().is_closed = true;
         while let Some(call) = self.pop() {
             each(call);
         }
@@ -660,7 +684,7 @@ impl Lane {
                 expired.extend::<VecDeque<_>>(gone);
             }
             queue.waiting.retain(|_, calls| !calls.is_empty());
-            let Queue { turns, waiting } = &mut *queue;
+            let Queue { turns, waiting, .. } = &mut *queue;
             turns.retain(|caller| waiting.contains_key(caller));
         }
         self.queued.fetch_sub(expired.len(), Ordering::AcqRel);

@@ -11,7 +11,7 @@ use mcplane::proto::session::{ClientConfig, EraChoice, Peer};
 use mcplane::proto::types::{ClientCapabilities, Implementation};
 use mcplane::proto::version::{Era, Revision};
 use mcplane::transport::process::{Running, Tree};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{interval, sleep, sleep_until, timeout_at};
 
 use super::pool::{Pool, Trouble};
@@ -28,6 +28,9 @@ const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How long the handshake may take, unless a person must approve the server first.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The pause before a start that is not to be.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A pause that is worth waiting for. During a longer one calls fail at once.
 const SHORT_PAUSE: Duration = Duration::from_secs(2);
@@ -81,10 +84,12 @@ pub(super) fn spawn(
         return;
     }
     tokio::spawn(async move {
-        let mut supervisor = Supervisor { commands, restarts: VecDeque::new() };
+        let mut supervisor = Supervisor { commands, place: None, restarts: VecDeque::new() };
         supervisor.run(&pool, &worker).await;
         worker.set_state(State::Down);
         pool.forget(&worker);
+        // Who sends something from now on learns that nobody takes it.
+        supervisor.commands.close();
         supervisor.give_back(&pool, &worker);
         drop(alive);
     });
@@ -92,6 +97,8 @@ pub(super) fn spawn(
 
 struct Supervisor {
     commands: mpsc::UnboundedReceiver<Command>,
+    /// Among the workers that there may be.
+    place: Option<Arc<OwnedSemaphorePermit>>,
     /// When it was started again, within the window of the budget.
     restarts: VecDeque<Instant>,
 }
@@ -99,6 +106,10 @@ struct Supervisor {
 impl Supervisor {
     async fn run(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>) {
         let mut closing = pool.closing.subscribe();
+        self.place = tokio::select! {
+            place = Arc::clone(&pool.places).acquire_owned() => place.ok().map(Arc::new),
+            _ = closing.changed() => return,
+        };
         self.wait_for_first(pool, worker, &mut closing).await;
         loop {
             if pool.is_closing() || worker.state() == State::Leaving {
@@ -171,7 +182,7 @@ impl Supervisor {
             connected = pool.connect.connect(&pool.name, &pool.settings) => connected,
             _ = closing.changed() => return (End::Left, None, false),
         };
-        let Connected { mut reader, mut writer, running } = match connected {
+        let Connected { mut reader, mut writer, mut running } = match connected {
             Ok(connected) => connected,
             Err(error) => {
                 let end = End::Broken("it cannot be started or reached".into());
@@ -180,7 +191,10 @@ impl Supervisor {
         };
         worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
         let mut drive = Drive::new(worker, pool, client_config(pool), permit);
-        let mut end = drive.run(&mut reader, &mut writer, &mut self.commands).await;
+        let mut end = tokio::select! {
+            end = drive.run(&mut reader, &mut writer, &mut self.commands) => end,
+            () = ended(&mut running) => End::Broken("it has ended".into()),
+        };
         let (was_ready, leaves) =
             (worker.state() != State::Starting, worker.state() == State::Leaving);
         // Calls that come now may wait for the next start.
@@ -196,7 +210,7 @@ impl Supervisor {
                 }
             }
             report = Some(running.report().to_string());
-            stop(pool, running);
+            stop(pool, running, self.place.clone());
         }
         drive.abandon(match &end {
             End::Broken(why) => why,
@@ -212,6 +226,9 @@ impl Supervisor {
         let (now, window) = (clock::now(), restart.window.duration());
         while self.restarts.front().is_some_and(|at| now.duration_since(*at) > window) {
             self.restarts.pop_front();
+        }
+        if restart.budget == 0 {
+            return NEVER;
         }
         let recent = self.restarts.len();
         self.restarts.push_back(now);
@@ -266,12 +283,20 @@ fn turn_away(pool: &Arc<Pool>, worker: &Arc<Worker>, command: Command) {
     }
 }
 
+/// Comes when a process has ended and what it said last has been read. Its end is the end of its
+/// group; a child that has left the group may hold its stdout open for ever.
+async fn ended(running: &mut Option<Running>) {
+    let Some(running) = running else { return std::future::pending().await };
+    running.ended_within(Duration::MAX).await;
+    sleep(EXIT_WAIT).await;
+}
+
 /// Stops a process beside the worker's next start. The pool waits for it at its end.
-fn stop(pool: &Pool, mut running: Running) {
+fn stop(pool: &Pool, mut running: Running, place: Option<Arc<OwnedSemaphorePermit>>) {
     let alive = pool.alive.lock().unwrap_or_else(PoisonError::into_inner).clone();
     tokio::spawn(async move {
         running.stop().await;
-        drop(alive);
+        drop((place, alive));
     });
 }
 
