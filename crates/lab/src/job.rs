@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mcplane_proto::message::Part;
 use mcplane_proto::{Message, Method};
+use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use crate::choose::{Call, choose};
@@ -13,10 +14,12 @@ use crate::error::{Error, shorten};
 use crate::floor::Floor;
 use crate::load::{Check, Expect, Fleet, Phase, Session, Show, fault};
 use crate::measure::{Measured, Side};
-use crate::plan::{Plan, Until};
+use crate::plan::{NUMBER, Plan, Until};
 use crate::report::{PlanInfo, Ratios, Run, StartInfo, TargetInfo};
 use crate::run::{Entry, ns};
-use crate::target::{Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, open};
+use crate::target::{
+    Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, UNSTAMPED, open,
+};
 
 /// What makes figures of one call in flight hard to compare.
 const ALONE: &str = "With one call in flight, figures move several-fold with the system's choice \
@@ -122,7 +125,10 @@ impl Job {
             others.push(open(&mut site, plan).await?.connection);
         }
         self.control.enter(Stage::Validating);
-        let call = choose(plan, &tools)?;
+        let mut call = choose(plan, &tools)?;
+        if plan.distinct {
+            call.args = unstamped(&call.args)?;
+        }
         let params = peer.call(&call.tool, &call.args);
         let began = Instant::now();
         let first = self.validate(&mut connection, &call, &params, None).await?;
@@ -130,6 +136,10 @@ impl Job {
         let check = if self.plan.check { Check::Equal } else { Check::Off };
         let no_result = || Error::refused("the answer to the call has no id");
         let mut expect = Expect::learn(&first, check).ok_or_else(no_result)?;
+        if plan.distinct {
+            let lost = || Error::refused("the result does not say what the arguments did");
+            expect = expect.stamped().ok_or_else(lost)?;
+        }
         let mut varies = None;
         if self.plan.check {
             varies = self.settle(&mut connection, &mut others, &call, &params, &expect).await?;
@@ -337,4 +347,10 @@ impl Job {
             result_bytes: ready.expect.result().len(),
         }
     }
+}
+
+/// The arguments with a number that no call has.
+fn unstamped(args: &RawValue) -> Result<Box<RawValue>, Error> {
+    let args = args.get().replace(NUMBER, &String::from_utf8_lossy(&UNSTAMPED));
+    RawValue::from_string(args).map_err(|error| Error::refused(format!("--args: {error}")))
 }

@@ -45,9 +45,11 @@ mod target;
 pub use control::{Control, Stage};
 pub use environment::Environment;
 pub use error::Error;
-pub use floor::{Floor, Writes, serve_listening, serve_stdio, socket_path};
+pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
 pub use observe::Resources;
-pub use plan::{CONCURRENCY_MAX, DURATION_MAX, Plan, PlanError, SESSIONS_MAX, Speak, Until};
+pub use plan::{
+    CONCURRENCY_MAX, DURATION_MAX, NUMBER, Plan, PlanError, SESSIONS_MAX, Speak, Until,
+};
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;
 pub use run::{Entry, run, run_together};

@@ -16,6 +16,9 @@ pub const SESSIONS_MAX: usize = 256;
 /// Longest measurement or timeout: the range of the histogram.
 pub const DURATION_MAX: Duration = Duration::from_secs(3600);
 
+/// What stands for the number of a call in arguments that are to differ from call to call.
+pub const NUMBER: &str = "{n}";
+
 /// One measurement.
 #[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "plain data that the caller fills in")]
@@ -38,6 +41,9 @@ pub struct Plan {
     pub sessions: usize,
     /// Whether each result is compared with the first one.
     pub check: bool,
+    /// Whether the number of each call goes where the arguments have [`NUMBER`], and is expected in
+    /// its result. A floor, whose answers are all the same, makes no sense beside it.
+    pub distinct: bool,
     /// Which handshake to use.
     pub speak: Speak,
     /// Put the generator and the server on this core.
@@ -101,6 +107,7 @@ impl Default for Plan {
             start_timeout: Duration::from_secs(20),
             sessions: 1,
             check: true,
+            distinct: false,
             speak: Speak::Auto,
             pin: None,
             settle: Duration::from_millis(1_100),
@@ -130,6 +137,10 @@ impl Plan {
         }
         a_duration("--timeout", self.timeout)?;
         a_duration("--start-timeout", self.start_timeout)?;
+        if self.distinct && !self.args.as_ref().is_some_and(|args| args.get().contains(NUMBER)) {
+            let given = self.args.as_ref().map_or("no --args", |args| args.get());
+            return Err(PlanError::new("--distinct", given, "--args with {n} in a string"));
+        }
         let object = |args: &RawValue| args.get().trim_start().starts_with('{');
         match &self.args {
             Some(args) if !object(args) => {
@@ -212,6 +223,7 @@ mod tests {
             ("--duration", Plan { until: Until::Elapsed(zero), ..plan() }),
             ("--warmup", Plan { warmup: Until::Elapsed(two_hours), ..plan() }),
             ("--timeout", Plan { timeout: zero, ..plan() }),
+            ("--distinct", Plan { distinct: true, args: raw("{}"), ..plan() }),
             ("--args", Plan { tool, args: raw("[1]"), ..plan() }),
             ("--args", Plan { args: raw("{}"), ..plan() }),
         ] {

@@ -49,6 +49,12 @@ pub struct BenchArgs {
     /// Do not compare each result with the first
     #[arg(long)]
     pub no_check: bool,
+    /// Put the number of each call where --args say {n}, and expect it back in its result
+    #[arg(long, requires_all = ["args", "no_floor"], conflicts_with = "no_check")]
+    pub distinct: bool,
+    /// Pause between the two calls that tell whether a result changes by itself [default: 1.1s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub settle: Option<Duration>,
     /// Do not measure the floor
     #[arg(long)]
     pub no_floor: bool,
@@ -155,9 +161,10 @@ impl BenchArgs {
             start_timeout: self.start_timeout,
             sessions: self.sessions,
             check: !self.no_check,
+            distinct: self.distinct,
             speak: self.era,
             pin: self.pin,
-            settle,
+            settle: self.settle.unwrap_or(settle),
             ..default
         }
     }
@@ -278,6 +285,7 @@ mod tests {
             "--transports --era modern",
             "--header a:b -- c",
             "--pid 1",
+            "--tool a --args {} --distinct",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

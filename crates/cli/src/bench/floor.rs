@@ -1,10 +1,13 @@
-//! `mcplane __floor`: the null responder that `bench` measures a server against.
+//! `mcplane __floor`: the null responder that `bench` measures a server against, and the null relay
+//! that a gateway is measured against.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use mcplane_lab::{Transport, Writes, serve_listening, serve_stdio};
+use mcplane_lab::{Transport, Writes, serve_listening, serve_relay, serve_stdio};
+use mcplane_process::Command;
 
 /// Arguments of `mcplane __floor`.
 #[derive(Clone, Debug, Args)]
@@ -19,6 +22,12 @@ pub struct FloorArgs {
     /// Where it listens: HOST:PORT, or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
+    /// Relay HTTP to a server over stdio, and put nothing but ids in other places
+    #[arg(long, requires = "command", conflicts_with_all = ["plain", "transport"])]
+    pub relay: bool,
+    /// Command that starts the server behind the relay
+    #[arg(last = true, value_name = "COMMAND", requires = "relay")]
+    pub command: Vec<OsString>,
 }
 
 /// How a floor is reached.
@@ -47,11 +56,16 @@ impl Way {
     }
 }
 
-/// Serves the floor; it ends when its input ends.
+/// Serves the floor; it ends when its input ends, the relay with the process.
 ///
 /// # Errors
 /// When its input is no template, or its address cannot be listened at.
 pub fn run(args: &FloorArgs) -> anyhow::Result<ExitCode> {
+    if let (true, Some((program, rest))) = (args.relay, args.command.split_first()) {
+        let command = Command::new(program).args(rest);
+        serve_relay(&command, args.listen.as_deref()).context("the relay cannot serve")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let writes = if args.plain { Writes::PerAnswer } else { Writes::PerRead };
     match args.transport.transport() {
         None => serve_stdio(writes),

@@ -8,8 +8,10 @@
 //! * [`Floor`], [`serve_stdio`], `Responder` — this file.
 //! * `listen` — the floor behind a socket: [`serve_listening`].
 //! * `web`    — bare hyper for HTTP and HTTP+SSE, and WebSocket.
+//! * `relay`  — the null relay in front of a stdio server, for gateways: [`serve_relay`].
 
 mod listen;
+mod relay;
 mod web;
 
 use std::io::{self, BufRead, Read, Write};
@@ -23,6 +25,7 @@ use crate::plan::Plan;
 use crate::target::{MEMORY_BYTES, Served, Site, Stream, Target, Transport};
 
 pub use listen::{serve_listening, socket_path};
+pub use relay::serve_relay;
 
 /// Bytes that one read may take, as in the generator.
 const READ_BYTES: usize = 64 * 1024;

@@ -1,5 +1,7 @@
 //! What a right answer looks like, and what is wrong with one that is not.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use mcplane_proto::message::{Kind, Part};
 use mcplane_proto::{Id, Message};
@@ -7,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::shorten;
 use crate::record::Fault;
-use crate::target::Failure;
+use crate::target::{Failure, UNSTAMPED, stamp, stamps};
 
 /// How closely results are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(crate) struct Expect {
     after: Bytes,
     result: Bytes,
     check: Check,
+    /// Where `before` and `after` have the number of the call; `None` if all results are the same.
+    stamps: Option<[Vec<usize>; 2]>,
 }
 
 /// What a line means.
@@ -48,7 +52,19 @@ impl Expect {
         let start = (id.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
         let before = bytes.slice(..start);
         let after = bytes.slice(start + id.len()..);
-        Some(Self { before, after, result: answer.share(Part::Result)?, check })
+        Some(Self { before, after, result: answer.share(Part::Result)?, check, stamps: None })
+    }
+
+    /// Each result has the number of its call where the first one has [`UNSTAMPED`]. `None` if that
+    /// has it nowhere.
+    pub(crate) fn stamped(self) -> Option<Self> {
+        let places = [stamps(&self.before), stamps(&self.after)];
+        let has_any = places.iter().any(|places| !places.is_empty());
+        has_any.then_some(Self { stamps: Some(places), ..self })
+    }
+
+    pub(crate) const fn is_stamped(&self) -> bool {
+        self.stamps.is_some()
     }
 
     /// The same answer under another check.
@@ -88,12 +104,20 @@ impl Expect {
 
     /// The id of an answer whose other bytes are those of the first one.
     fn same(&self, line: &[u8]) -> Option<i64> {
-        let id = line.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
+        let [before, after] = match &self.stamps {
+            Some([before, after]) => [before.as_slice(), after.as_slice()],
+            None => [&[][..]; 2],
+        };
+        let end = line.len().checked_sub(self.after.len())?;
+        let id = line.get(self.before.len()..end)?;
         // 18 digits always fit; a longer id takes the long way.
         if id.is_empty() || id.len() > 18 || !id.iter().all(u8::is_ascii_digit) {
             return None;
         }
-        Some(id.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+        let id = id.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+        let same = is_like(line.get(..self.before.len())?, &self.before, before, id)
+            && is_like(line.get(end..)?, &self.after, after, id);
+        same.then_some(id)
     }
 
     /// Whether a result says the same as the first one; the order of members does not matter.
@@ -117,10 +141,38 @@ pub(crate) fn fault(answer: &Message, expect: Option<&Expect>) -> Option<(Fault,
         return Some((Fault::WrongContent, what));
     }
     let expect = expect.filter(|expect| expect.check == Check::Equal)?;
-    (!expect.is_equal(result)).then(|| {
-        let (first, this) = difference(&expect.result, result);
+    let result = match answer.id() {
+        Some(Id::Integer(id)) if expect.is_stamped() => unstamped(result, id),
+        _ => Cow::Borrowed(result),
+    };
+    (!expect.is_equal(&result)).then(|| {
+        let (first, this) = difference(&expect.result, &result);
         (Fault::WrongContent, format!("the first result has {first} where this one has {this}"))
     })
+}
+
+/// Whether a text is the first one with this number in those places.
+fn is_like(text: &[u8], first: &[u8], places: &[usize], id: i64) -> bool {
+    let (number, mut from) = (stamp(id), 0);
+    for at in places {
+        let end = at + number.len();
+        if text.get(from..*at) != first.get(from..*at) || text.get(*at..end) != Some(&number[..]) {
+            return false;
+        }
+        from = end;
+    }
+    text.get(from..) == first.get(from..)
+}
+
+/// A result without the number of its call.
+fn unstamped(result: &[u8], id: i64) -> Cow<'_, [u8]> {
+    let mut out = result.to_vec();
+    for at in memchr::memmem::find_iter(result, &stamp(id)) {
+        if let Some(place) = out.get_mut(at..at + UNSTAMPED.len()) {
+            place.copy_from_slice(&UNSTAMPED);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// The surroundings of the first byte in which two texts differ.
@@ -176,6 +228,25 @@ mod tests {
         ] {
             assert_eq!(verdict(Check::Equal, line), want, "{line}");
         }
+    }
+
+    #[test]
+    fn each_result_has_the_number_of_its_call() {
+        let line = |id: i64, number: &str| {
+            format!(r#"{{"result":{{"a":"{number}"}},"jsonrpc":"2.0","id":{id}}}"#)
+        };
+        let first = line(1, "0000000000000000");
+        let expect = Expect::learn(&Message::scan(first.as_bytes()).unwrap(), Check::Equal);
+        let expect = expect.unwrap().stamped().unwrap();
+        let judge = |line: String| expect.judge(Bytes::from(line));
+        assert!(matches!(judge(line(12, "0000000000000012")), Incoming::Right(12)));
+        assert!(matches!(judge(line(12, "0000000000000013")), Incoming::Wrong(12, ..)));
+        let other = r#"{"id":12,"jsonrpc":"2.0","result":{ "a":"0000000000000012"}}"#;
+        assert!(matches!(judge(other.to_owned()), Incoming::Right(12)));
+        assert!(matches!(judge(other.replace("0012\"", "0014\"")), Incoming::Wrong(12, ..)));
+        let same = br#"{"result":{},"jsonrpc":"2.0","id":1}"#;
+        let same = Expect::learn(&Message::scan(&same[..]).unwrap(), Check::Equal).unwrap();
+        assert!(same.stamped().is_none());
     }
 
     #[test]

@@ -62,7 +62,10 @@ impl Session {
     ) -> Self {
         let wire = &mut connection.wire;
         wire.widen(slots);
-        let call = wire.call(Method::ToolsCall, params, Some(tool));
+        let mut call = wire.call(Method::ToolsCall, params, Some(tool));
+        if expect.is_stamped() {
+            call = call.stamped();
+        }
         // All the ids from here on are the slots'.
         let first_id = wire.reserve_ids(IDS_MAX);
         Self { connection, expect, slots: Slots::new(slots, first_id), call }

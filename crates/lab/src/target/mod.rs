@@ -29,7 +29,7 @@ pub(crate) use handshake::{Failure, Opened, open};
 pub use handshake::{Peer, Start, Tool};
 pub use remote::{Remote, Served};
 pub(crate) use site::{Connection, LastWords, Site};
-pub(crate) use wire::{Arrival, Call, Lost, SUBPROTOCOL, Silence};
+pub(crate) use wire::{Arrival, Call, Lost, SUBPROTOCOL, Silence, UNSTAMPED, stamp, stamps};
 
 /// Bytes that an in-memory pipe should hold each way, the target's as well as the floor's.
 pub const MEMORY_BYTES: usize = 64 * 1024;

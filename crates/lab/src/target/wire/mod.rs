@@ -62,6 +62,8 @@ pub(crate) struct Call {
     /// The message before and after the id.
     before: Vec<u8>,
     after: Vec<u8>,
+    /// Where in `after` the call's number goes.
+    stamps: Vec<usize>,
 }
 
 /// What has come.
@@ -138,7 +140,13 @@ impl Call {
         let at = before.iter().zip(&one).position(|(a, b)| a != b).unwrap_or(0);
         let after = before.split_off(at + 1);
         before.truncate(at);
-        Self { head, before, after }
+        Self { head, before, after, stamps: Vec::new() }
+    }
+
+    /// The same call, with its id for a number wherever the arguments have [`UNSTAMPED`].
+    pub(crate) fn stamped(mut self) -> Self {
+        self.stamps = stamps(&self.after);
+        self
     }
 
     /// Bytes of one call with an id of one digit, and for HTTP with its head.
@@ -151,7 +159,13 @@ impl Call {
     fn write_body(&self, id: i64, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.before);
         write_digits(out, id);
+        let start = out.len();
         out.extend_from_slice(&self.after);
+        for at in &self.stamps {
+            if let Some(place) = out.get_mut(start + at..start + at + UNSTAMPED.len()) {
+                place.copy_from_slice(&stamp(id));
+            }
+        }
     }
 
     fn body(&self, id: i64) -> Bytes {
@@ -254,7 +268,7 @@ impl Wire {
     fn post(&mut self, message: Vec<u8>) -> i64 {
         let id = self.reserve_ids(1);
         let exchange = Exchange { id, asks: false };
-        let call = |head| Call { head, before: message.clone(), after: Vec::new() };
+        let call = |head| Call { head, before: message.clone(), ..Call::default() };
         match &mut self.link {
             Link::Lines(link) => framing::write(&mut link.output, &message),
             Link::Socket(link) => link.output.push_back(message.into()),
@@ -452,6 +466,25 @@ fn is_reply(message: &Message) -> bool {
     matches!(message.kind(), Kind::Response | Kind::ErrorResponse)
 }
 
+/// What stands in arguments, and in the first result, for the number of a call: as long as the
+/// longest of them.
+pub(crate) const UNSTAMPED: [u8; 16] = [b'0'; 16];
+
+/// The number of a call, at its full length.
+pub(crate) fn stamp(id: i64) -> [u8; UNSTAMPED.len()] {
+    let (mut stamp, mut rest) = (UNSTAMPED, id);
+    for digit in stamp.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+    }
+    stamp
+}
+
+/// Where a text has [`UNSTAMPED`].
+pub(crate) fn stamps(text: &[u8]) -> Vec<usize> {
+    memchr::memmem::find_iter(text, &UNSTAMPED).collect()
+}
+
 /// Appends a number that is not negative in decimal.
 fn write_digits(out: &mut Vec<u8>, number: i64) {
     let start = out.len();
@@ -477,6 +510,14 @@ mod tests {
         assert_eq!(call.after, b",\"method\":\"tools/call\",\"params\":{\"name\":\"a0\"}}\n");
         let framed = Call::new(Vec::new(), Method::ToolsCall, br#"{"name":"a0"}"#, false);
         assert_eq!(framed.after, &call.after[..call.after.len() - 1]);
+    }
+
+    #[test]
+    fn a_stamped_call_says_its_number() {
+        let params = br#"{"name":"echo","arguments":{"message":"no 0000000000000000"}}"#;
+        let call = Call::new(Vec::new(), Method::ToolsCall, params, false);
+        assert!(call.body(12).ends_with(b"no 0000000000000000\"}}"));
+        assert!(call.stamped().body(12).ends_with(b"no 0000000000000012\"}}"));
     }
 
     #[test]

@@ -59,7 +59,12 @@ mod tests {
 
     #[test]
     fn the_length_counts_the_id() {
-        let call = Call { head: b"H\r\n".to_vec(), before: b"{".to_vec(), after: b"}".to_vec() };
+        let call = Call {
+            head: b"H\r\n".to_vec(),
+            before: b"{".to_vec(),
+            after: b"}".to_vec(),
+            ..Call::default()
+        };
         for (id, want) in [
             (Some(7), "H\r\nContent-Length: 3\r\n\r\n{7}"),
             (Some(1000), "H\r\nContent-Length: 6\r\n\r\n{1000}"),
