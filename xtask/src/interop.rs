@@ -74,7 +74,7 @@ impl Peer {
         })
     }
 
-    fn venv(&self) -> anyhow::Result<()> {
+    pub fn venv(&self) -> anyhow::Result<()> {
         let python = version("python3", "Python packages")?;
         let manifest = self.sources.join("requirements.txt");
         self.unless_stamped(&python, &manifest, || {

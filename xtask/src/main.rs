@@ -32,6 +32,9 @@ cargo xtask CHORE
                    needs valgrind; --update writes the baseline
   speed [http]     echo over stdio, or HTTP, beside the floor and peers, in turns on one core;
                    writes bench/results/
+  speed gateway [ROUNDS]
+                   gateways over one warm stdio server, beside the null relay and peers
+  speed ladder     three kinds of tool with 1 to 100 calls in flight, over 1 worker and over 4
   docs             the API documentation, in target/doc
 
 With CI set in the environment nothing may be skipped.";
@@ -65,6 +68,11 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         ["icount", "--update"] => icount::icount(root, icount::Against::Nothing),
         ["speed"] => speed::speed(root, speed::ROUNDS_DEFAULT, speed::Over::Stdio),
         ["speed", "http"] => speed::speed(root, speed::ROUNDS_DEFAULT, speed::Over::Http),
+        ["speed", "gateway"] => speed::gateway(root, speed::GATEWAY_ROUNDS_DEFAULT),
+        ["speed", "gateway", rounds] => {
+            speed::gateway(root, rounds.parse().context("speed gateway takes a number of rounds")?)
+        }
+        ["speed", "ladder"] => speed::ladder(root),
         ["docs"] => check::docs(root),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");

@@ -4,6 +4,11 @@
 //! one core. Each run has slices of the floor in turns with its own. What is printed are medians
 //! over the rounds.
 
+mod gateway;
+mod ladder;
+mod peers;
+mod serving;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -16,6 +21,8 @@ use serde_json::Value;
 
 use crate::interop;
 use crate::run::{cargo, output, run, step};
+pub use gateway::{ROUNDS_DEFAULT as GATEWAY_ROUNDS_DEFAULT, gateway};
+pub use ladder::ladder;
 
 /// Rounds: medians of an odd number.
 pub const ROUNDS_DEFAULT: usize = 5;
@@ -107,6 +114,10 @@ fn over_http() -> Vec<Server> {
         let url = Some("http://127.0.0.1:38471/mcp");
         Server { name, command: words(command), tool, revision, plain_floor: false, url }
     };
+    let as_event = |mut server: Server| {
+        server.command.push("--events".to_owned());
+        server
+    };
     let command = words(".interop/rmcp-target/release/echo http-json 38472");
     let url = Some("http://127.0.0.1:38472/");
     let rmcp = |name, revision| {
@@ -116,6 +127,8 @@ fn over_http() -> Vec<Server> {
     vec![
         ours("http-mcplane-2026", "echo", "2026-07-28"),
         ours("http-mcplane-2025", "echo", "2025-11-25"),
+        as_event(ours("http-mcplane-2026-event", "echo", "2026-07-28")),
+        as_event(ours("http-mcplane-2025-event", "echo", "2025-11-25")),
         ours("http-mcplane-2025-events", "echo_logged", "2025-11-25"),
         rmcp("http-rmcp-2026", "2026-07-28"),
         rmcp("http-rmcp-2025", "2025-11-25"),
@@ -185,7 +198,8 @@ fn summary(over: Over, servers: &[Server], figures: &[Vec<Figures>], rounds: usi
         Over::Http => (
             "HTTP/1.1 with keep-alive",
             "Command: `cargo xtask speed http`. The floor is a bare hyper responder. Answers are \
-             JSON, but for `events`, where a log message goes before the answer on a stream.",
+             JSON, but for `event`, where the answer is the only event of a stream, and `events`, \
+             where a log message goes before it.",
         ),
     };
     let mut out = format!(

@@ -1,0 +1,254 @@
+//! Gateways in front of one warm stdio server, beside the null relay and beside each other.
+//!
+//! Rounds in which each gateway is started, measured with 1, 10, 50 and 100 calls in flight, and
+//! ended; the order turned round after each. Nothing else runs meanwhile. Each call has a payload of
+//! its own, and each reply is held against it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::peers::{Kind, Subject, install, subjects};
+use super::serving::Serving;
+use super::{folder, median};
+use crate::run::{cargo, run, step};
+
+/// Rounds: medians of an odd number.
+pub const ROUNDS_DEFAULT: usize = 5;
+
+const IN_FLIGHT: [usize; 4] = [1, 10, 50, 100];
+
+/// What is read off one run of one number of calls in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    per_s: f64,
+    p50_us: f64,
+    p99_us: f64,
+    cpu_us: f64,
+    rss_mib: f64,
+    errors: f64,
+}
+
+/// A subject, and what came of it: for each number of calls in flight the rounds.
+struct Row {
+    subject: Subject,
+    /// On one core with the load.
+    pinned: bool,
+    rounds: [Vec<Figures>; IN_FLIGHT.len()],
+    /// Why there is not more.
+    trouble: Option<String>,
+}
+
+/// Measures and writes `bench/results/<date>-<host>/`.
+pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
+    let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
+    step("release build", || run(&mut cargo(root, &build)))?;
+    let missing = step("packages of the peers", || Ok(install(root)))?;
+    let folder = folder(root)?;
+    fs::create_dir_all(&folder)?;
+    let row =
+        |pinned| move |subject| Row { subject, pinned, rounds: Default::default(), trouble: None };
+    let ours = subjects().into_iter().filter(|subject| subject.kind != Kind::Peer);
+    let mut rows: Vec<Row> =
+        subjects().into_iter().map(row(false)).chain(ours.map(row(true))).collect();
+    for row in &mut rows {
+        let missed = missing.iter().find(|(package, _)| *package == row.subject.package);
+        row.trouble = missed.map(|(_, why)| format!("cannot be installed: {why}"));
+    }
+    for round in 0..rounds {
+        let mut order: Vec<&mut Row> = rows.iter_mut().collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for row in order.into_iter().filter(|row| row.trouble.is_none()) {
+            let pinned = if row.pinned { "-pinned" } else { "" };
+            let name = format!("gateway-{}{pinned}-{}", row.subject.name, round + 1);
+            let file = folder.join(format!("{name}.json"));
+            match step(&name, || measure(root, row, &file)) {
+                Ok(found) => row.rounds.iter_mut().zip(found).for_each(|(all, one)| all.push(one)),
+                Err(error) => row.trouble = Some(format!("round {}: {error:#}", round + 1)),
+            }
+        }
+    }
+    let summary = summary(&rows, rounds);
+    fs::write(folder.join("summary-gateway.md"), &summary)?;
+    println!("{summary}\nraw data: {}", folder.display());
+    Ok(())
+}
+
+fn measure(root: &Path, row: &Row, file: &Path) -> anyhow::Result<Vec<Figures>> {
+    const MCPLANE: &str = "target/release/mcplane";
+    let subject = &row.subject;
+    let serving = Serving::start(root, &subject.command, subject.url, row.pinned)?;
+    let in_flight = IN_FLIGHT.map(|count| count.to_string()).join(",");
+    // What a round before has left is no result of this one.
+    let _ = fs::remove_file(file);
+    let mut bench = Command::new(root.join(MCPLANE));
+    bench
+        .arg0(MCPLANE)
+        .current_dir(root)
+        .args(["bench", "--era", subject.client.as_str(), "--tool", subject.tool])
+        .args(["--args", r#"{"message":"hello {n}"}"#, "--distinct", "--no-floor"])
+        .args(["--concurrency", &in_flight, "--duration", "700ms", "--warmup", "300ms"])
+        .args(["--settle", "1ms", "--pid", &serving.pid().to_string()])
+        .args(if row.pinned { &["--pin", "0"][..] } else { &[] })
+        .arg("--json")
+        .arg(file.strip_prefix(root).unwrap_or(file))
+        .arg(subject.url);
+    let outcome = bench.stdin(Stdio::null()).output().context("cannot start the load")?;
+    drop(serving);
+    // With errors in some calls there is a report, which counts them.
+    if !file.exists() {
+        bail!("{}", String::from_utf8_lossy(&outcome.stderr).trim());
+    }
+    read(file)
+}
+
+/// The figures of one file, for each number of calls in flight.
+fn read(file: &Path) -> anyhow::Result<Vec<Figures>> {
+    let report: Value = serde_json::from_slice(&fs::read(file)?)?;
+    let runs = report.get("runs").and_then(Value::as_array).context("no runs in the report")?;
+    if runs.len() < IN_FLIGHT.len() {
+        bail!("only {} of {} loads could be measured", runs.len(), IN_FLIGHT.len());
+    }
+    runs.iter().map(figures).collect()
+}
+
+fn figures(run: &Value) -> anyhow::Result<Figures> {
+    let number = |path: &str| {
+        let found = run.pointer(path).and_then(Value::as_f64);
+        found.with_context(|| format!("no number at {path} in the report"))
+    };
+    let errors = run.pointer("/results/errors").and_then(Value::as_object);
+    let errors = errors.context("no errors in the report")?.values().filter_map(Value::as_f64);
+    Ok(Figures {
+        per_s: number("/results/throughput_per_s")?,
+        p50_us: number("/results/latency/p50_ns")? / 1000.0,
+        p99_us: number("/results/latency/p99_ns")? / 1000.0,
+        cpu_us: number("/results/resources/cpu_ns_per_call")? / 1000.0,
+        rss_mib: number("/results/resources/rss_bytes_end")? / f64::from(1 << 20),
+        errors: errors.sum(),
+    })
+}
+
+impl Row {
+    /// The median over the rounds.
+    fn of(&self, way: usize, figure: fn(&Figures) -> f64) -> f64 {
+        let rounds = self.rounds.get(way).map(Vec::as_slice).unwrap_or_default();
+        median(rounds.iter().map(figure).collect())
+    }
+
+    /// The median of what each round has beside the same round of another.
+    fn beside(&self, other: &Self, way: usize, figure: fn(&Figures) -> f64) -> f64 {
+        let (Some(ours), Some(theirs)) = (self.rounds.get(way), other.rounds.get(way)) else {
+            return f64::NAN;
+        };
+        median(ours.iter().zip(theirs).map(|(a, b)| figure(a) / figure(b)).collect())
+    }
+
+    fn errors(&self) -> f64 {
+        self.rounds.iter().flatten().map(|figures| figures.errors).sum()
+    }
+
+    fn is_measured(&self) -> bool {
+        self.rounds.iter().all(|rounds| !rounds.is_empty())
+    }
+}
+
+fn find<'a>(rows: &'a [Row], name: &str, pinned: bool) -> Option<&'a Row> {
+    rows.iter().find(|row| row.subject.name == name && row.pinned == pinned)
+}
+
+fn summary(rows: &[Row], rounds: usize) -> String {
+    let mut out = format!(
+        "# Gateways: HTTP in front of one warm stdio echo server, medians of {rounds} rounds\n\n\
+         Command: `cargo xtask speed gateway`. Each gateway in its best mode, one upstream process \
+         where it can share one, JSON answers where it can give them; one connection per call in \
+         flight, payloads distinct, each reply's content checked. CPU and memory include the \
+         upstream. Each file holds its run's environment.\n"
+    );
+    for (title, pinned) in [("On all cores", false), ("On one core with the load", true)] {
+        let _ = writeln!(
+            out,
+            "\n## {title}\n\n| gateway | client → upstream | p50 µs at 1 | calls/s at 1 | 10 | 50 | \
+             100 | p99 ms at 10 | 50 | 100 | CPU µs/call at 50 | RSS MiB | errors |\n\
+             |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        );
+        for row in rows.iter().filter(|row| row.pinned == pinned && row.is_measured()) {
+            line(&mut out, row);
+        }
+    }
+    wanted(&mut out, rows);
+    let missing: Vec<&Row> = rows.iter().filter(|row| row.trouble.is_some()).collect();
+    if !missing.is_empty() {
+        out.push_str("\n## Not measured, or not to the end\n\n");
+    }
+    for row in missing {
+        let why = row.trouble.as_deref().unwrap_or_default().replace('\n', " ");
+        let _ = writeln!(out, "* {}: {why}", row.subject.name);
+    }
+    out
+}
+
+fn line(out: &mut String, row: &Row) {
+    let _ = write!(
+        out,
+        "| {} | {} → {} | {:.0}",
+        row.subject.name,
+        row.subject.client.as_str(),
+        row.subject.upstream.as_str(),
+        row.of(0, |f| f.p50_us),
+    );
+    (0..IN_FLIGHT.len()).for_each(|way| _ = write!(out, " | {:.0}", row.of(way, |f| f.per_s)));
+    (1..IN_FLIGHT.len())
+        .for_each(|way| _ = write!(out, " | {:.2}", row.of(way, |f| f.p99_us) / 1000.0));
+    let cpu = row.of(2, |f| f.cpu_us);
+    let rss = row.of(IN_FLIGHT.len() - 1, |f| f.rss_mib);
+    let _ = writeln!(out, " | {cpu:.0} | {rss:.1} | {:.0} |", row.errors());
+}
+
+/// What the figures are held against.
+fn wanted(out: &mut String, rows: &[Row]) {
+    out.push_str(
+        "\n## Ratios, each within its round\n\n\
+         | what | wanted | at 1 | at 10 | at 50 | at 100 |\n|---|---|---:|---:|---:|---:|\n",
+    );
+    let per_s: fn(&Figures) -> f64 = |f| f.per_s;
+    let p50: fn(&Figures) -> f64 = |f| f.p50_us;
+    let p99: fn(&Figures) -> f64 = |f| f.p99_us;
+    let mut ratio = |what: &str, goal: &str, pair: (Option<&Row>, Option<&Row>), figure| {
+        let (Some(a), Some(b)) = pair else { return };
+        let _ = write!(out, "| {what} | {goal}");
+        (0..IN_FLIGHT.len()).for_each(|way| _ = write!(out, " | {:.2}", a.beside(b, way, figure)));
+        out.push_str(" |\n");
+    };
+    for pinned in [false, true] {
+        let row = |name| find(rows, name, pinned);
+        let core = if pinned { ", one core" } else { "" };
+        for (ours, relay) in [
+            ("mcplane-legacy-legacy", "relay-legacy"),
+            ("mcplane-modern-modern", "relay-modern"),
+            ("mcplane-modern-legacy", "relay-modern"),
+        ] {
+            let what = |figure: &str| format!("{ours} ÷ {relay}, {figure}{core}");
+            let pair = (row(ours), row(relay));
+            ratio(&what("calls/s"), "≥ 0.6 at 10, 50, 100", pair, per_s);
+            ratio(&what("p50"), "≤ 1.6 at 1", pair, p50);
+        }
+        let same_era = (row("mcplane-modern-legacy"), row("mcplane-legacy-legacy"));
+        let what = format!("modern → legacy ÷ legacy → legacy, calls/s{core}");
+        ratio(&what, "≥ 0.9", same_era, per_s);
+    }
+    let ours = find(rows, "mcplane-legacy-legacy", false);
+    for peer in rows.iter().filter(|row| row.subject.kind == Kind::Peer && row.is_measured()) {
+        let name = peer.subject.name;
+        ratio(&format!("mcplane ÷ {name}, calls/s"), "> 1", (ours, Some(peer)), per_s);
+        ratio(&format!("mcplane ÷ {name}, p50"), "< 1", (ours, Some(peer)), p50);
+        ratio(&format!("mcplane ÷ {name}, p99"), "< 1", (ours, Some(peer)), p99);
+    }
+}
