@@ -4,6 +4,7 @@
 //! one piece. Nothing in it waits for a client.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ use mcplane::server::relay::Caller;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use tokio::time::sleep_until;
+use tokio::time::{Sleep, sleep_until};
 
 use super::call::Call;
 use super::pool::{Heard, LaneOf, Pool};
@@ -243,6 +244,7 @@ impl<'a> Drive<'a> {
     ) -> End {
         let mut lines = Lines::new(MESSAGE_BYTES_MAX);
         let mut input = BytesMut::new();
+        let mut alarm = Alarm::new();
         let mut sent = 0;
         loop {
             if let Some(end) = self.end.take() {
@@ -298,7 +300,7 @@ impl<'a> Drive<'a> {
                         Err(error) => return End::Broken(format!("reading failed: {error}")),
                     }
                 }
-                () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
+                () = alarm.ring(wake), if wake.is_some() => {
                     self.expire(clock::now());
                 }
             }
@@ -319,8 +321,9 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// Nobody waits for an answer. What is listened for would never end.
     fn is_idle(&self) -> bool {
-        self.session.tags().next().is_none()
+        self.session.tags().all(|tag| matches!(tag, Tag::Listen))
     }
 
     fn command(&mut self, now: Instant, command: Option<Command>) {
@@ -701,6 +704,31 @@ impl<'a> Drive<'a> {
         if self.out.len() > start {
             lines::end(&mut self.out, start);
         }
+    }
+}
+
+/// A timer that is set again only when it would ring too late: that costs more than a call, and
+/// most calls end long before theirs.
+struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+    /// When it rings; `None` if it has rung, or was never set.
+    at: Option<Instant>,
+}
+
+impl Alarm {
+    fn new() -> Self {
+        Self { sleep: Box::pin(sleep_until(clock::now().into())), at: None }
+    }
+
+    /// Waits until `wake`, or less. Cancel safe.
+    async fn ring(&mut self, wake: Option<Instant>) {
+        let Some(wake) = wake else { return };
+        if self.at.is_none_or(|at| wake < at) {
+            self.sleep.as_mut().reset(wake.into());
+            self.at = Some(wake);
+        }
+        self.sleep.as_mut().await;
+        self.at = None;
     }
 }
 
