@@ -87,7 +87,7 @@ pub struct Snapshot {
     owners: HashMap<Arc<str>, Vec<usize>>,
     resources: HashMap<Arc<str>, usize>,
     templates: Vec<(Template, usize)>,
-    /// The only server that has resources, or may have some.
+    /// The only server that has resources, or may have some; else the only one that lists some.
     only_with_resources: Option<usize>,
     pub(super) features: Vec<Features>,
     /// A route to each server, for what has no more to say.
@@ -128,9 +128,7 @@ impl Snapshot {
             .collect();
         let features: Vec<Features> =
             servers.iter().map(|server| Features::of(server.offer.as_deref())).collect();
-        let mut with_resources =
-            features.iter().enumerate().filter(|(_, has)| has.resources).map(|(server, _)| server);
-        let only_with_resources = with_resources.next().filter(|_| with_resources.next().is_none());
+        let only_with_resources = only_with_resources(&servers, &features);
         let plain = (0..names.len()).map(|server| Route { server, ..Route::default() }).collect();
         let mut snapshot = Self {
             servers,
@@ -170,8 +168,8 @@ impl Snapshot {
     }
 
     /// Where a resource is read: the server that lists it, else the first with a template that
-    /// fits, else the only server with resources, since not every resource has to be listed. Never
-    /// a server whose rules hide the URI.
+    /// fits, else the only server with resources, since not every resource has to be listed: many
+    /// SDKs declare them for servers that have none. Never a server whose rules hide the URI.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Route> {
         let shown = |server: usize| self.shows(server, Kind::Resources, uri).then_some(server);
@@ -394,5 +392,18 @@ const fn rules_for(rules: &ServerNaming, kind: Kind) -> &Rules {
         Kind::Tools => &rules.tools,
         Kind::Prompts => &rules.prompts,
         Kind::Resources | Kind::Templates => &rules.resources,
+    }
+}
+
+fn only_with_resources(servers: &[Server], features: &[Features]) -> Option<usize> {
+    let offers = servers.iter().map(|server| server.offer.as_deref());
+    let all = offers.zip(features).enumerate().filter(|(_, (_, has))| has.resources);
+    let with: Vec<_> = all.map(|(server, (offer, _))| (server, offer)).collect();
+    let has = |offer: &Offer, kind| !offer.entries(kind).is_empty();
+    let lists = |offer: &Offer| has(offer, Kind::Resources) || has(offer, Kind::Templates);
+    let listing: Vec<_> = with.iter().filter(|(_, offer)| offer.is_none_or(lists)).collect();
+    match (with.as_slice(), listing.as_slice()) {
+        ([(only, _)], _) | (_, [(only, _)]) => Some(*only),
+        _ => None,
     }
 }

@@ -74,6 +74,15 @@ fn resources_are_found_by_uri_then_template_then_elimination() {
     let one = Snapshot::build(vec![server("t", offer(&["t"])), server("b", b)], &naming("b"));
     let found = |uri: &str| one.resource(uri).map(|route| route.server);
     assert_eq!((found("z:1"), found("z:secret")), (Some(1), None));
+
+    // An SDK that declares resources for every server is no doubt about the one that lists some.
+    let mut empty = offer(&[]);
+    empty.capabilities = serde_json::from_str(r#"{"resources":{}}"#).unwrap();
+    let servers = |last| vec![server("t", empty.clone()), one.servers()[1].clone(), last];
+    let found = |servers| Snapshot::build(servers, &Naming::default()).resource("z:1").cloned();
+    let listing = found(servers(server("u", empty.clone())));
+    assert_eq!(listing.map(|route| route.server), Some(1));
+    assert_eq!(found(servers(Server { name: "u".into(), offer: None })), None);
 }
 
 #[test]
