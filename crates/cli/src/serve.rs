@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use mcplane_gateway::Gateway;
-use mcplane_gateway::config::{Config, Listen, Mode, watch};
+use mcplane_gateway::config::{Config, ConfigError, Listen, Mode, Watch, watch};
 use mcplane_gateway::listen::Doors;
 use mcplane_gateway::listen::discovery::{Announced, Discovery};
 
@@ -64,14 +64,21 @@ enum ModeArg {
 /// # Errors
 /// The settings are wrong, or an address cannot be listened on.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let config = settings(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(args, config));
+    let outcome = runtime.block_on(async {
+        // Before it is read: what changes from then on is seen.
+        let changes = args.config.as_deref().map(watch);
+        serve(args, settings(args)?, changes).await
+    });
     runtime.shutdown_timeout(LAST_WORDS);
     outcome
 }
 
-async fn serve(args: &ServeArgs, config: Config) -> anyhow::Result<ExitCode> {
+async fn serve(
+    args: &ServeArgs,
+    config: Config,
+    changes: Option<Result<Watch, ConfigError>>,
+) -> anyhow::Result<ExitCode> {
     let doors = Doors::open(&config).await.map_err(|error| {
         anyhow::anyhow!("{error}; listen elsewhere with --listen, where port 0 is any free one")
     })?;
@@ -86,14 +93,23 @@ async fn serve(args: &ServeArgs, config: Config) -> anyhow::Result<ExitCode> {
     });
     gateway.ready().await;
     report(&gateway, doors.url());
-    let reloading = tokio::spawn(reload(args.config.clone(), args.listen.clone(), gateway.clone()));
-    doors.serve(&gateway, interrupted()).await;
-    reloading.abort();
-    telling.abort();
+    let reloading = args.config.clone().zip(changes).map(|(path, changes)| {
+        tokio::spawn(reload(path, changes, args.listen.clone(), gateway.clone()))
+    });
+    let whole = async {
+        doors.serve(&gateway, interrupted()).await;
+        reloading.inspect(|reloading| reloading.abort());
+        telling.abort();
+        gateway.close().await;
+    };
     // Who asks a second time does not want to wait.
+    let twice = async {
+        interrupted().await;
+        interrupted().await;
+    };
     tokio::select! {
-        () = gateway.close() => {}
-        () = interrupted() => {}
+        () = whole => {}
+        () = twice => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -171,9 +187,13 @@ fn report(gateway: &Gateway, url: Option<&str>) {
 }
 
 /// Reads the settings again when they change; what is wrong with them is said, and changes nothing.
-async fn reload(path: Option<PathBuf>, listen: Vec<Listen>, gateway: Gateway) {
-    let Some(path) = path else { return std::future::pending().await };
-    let mut changes = match watch(&path) {
+async fn reload(
+    path: PathBuf,
+    changes: Result<Watch, ConfigError>,
+    listen: Vec<Listen>,
+    gateway: Gateway,
+) {
+    let mut changes = match changes {
         Ok(changes) => changes,
         Err(error) => {
             eprintln!("mcplane: changes of {} are not seen: {error}", path.display());
