@@ -1,8 +1,11 @@
 //! Servers that do what each call asks them to.
 
 use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcplane::proto::version::Era;
@@ -11,7 +14,7 @@ use mcplane::transport::memory::{Memory, pair};
 use mcplane_gateway::config::Server;
 use mcplane_gateway::{Connect, Connected, Connecting};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
@@ -35,26 +38,58 @@ impl Connect for Upstreams {
     fn connect<'a>(&'a self, _: &'a str, _: &'a Server) -> Connecting<'a> {
         let (ours, theirs) = pair();
         let life = self.world.open();
-        let number = life.number;
-        let talk = live(life, Arc::clone(&self.world), self.era, theirs, self.seed, self.lag);
-        self.world.runs(number, tokio::spawn(talk).abort_handle());
-        Box::pin(async move { Connected::to(ours) })
+        let talk =
+            live(life.number, Arc::clone(&self.world), self.era, theirs, self.seed, self.lag);
+        self.world.runs(life.number, tokio::spawn(talk).abort_handle());
+        Box::pin(async move { Connected::to(Held { pipe: ours, life }) })
+    }
+}
+
+/// The gateway's end of a pipe.
+struct Held {
+    pipe: Memory,
+    life: Life,
+}
+
+/// What it reads from.
+struct Reading {
+    reader: <Memory as Transport>::Reader,
+    _life: Life,
+}
+
+impl Transport for Held {
+    type Reader = Reading;
+    type Writer = <Memory as Transport>::Writer;
+
+    fn open(self) -> mcplane::Result<(Self::Reader, Self::Writer)> {
+        let (reader, writer) = self.pipe.open()?;
+        Ok((Reading { reader, _life: self.life }, writer))
+    }
+}
+
+impl AsyncRead for Reading {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.reader).poll_read(cx, into)
     }
 }
 
 /// One connection, from its first line to its end.
-async fn live(life: Life, world: Arc<World>, era: Era, pipe: Memory, seed: u64, lag: u64) {
+async fn live(life: u64, world: Arc<World>, era: Era, pipe: Memory, seed: u64, lag: u64) {
     let (reader, writer) = pipe.open().unwrap();
     let (out, outbox) = mpsc::channel(LINES_MAX);
     let (inbox, mut lines) = mpsc::channel(LINES_MAX);
     let mut beside = JoinSet::new();
     beside.spawn(write(writer, outbox));
-    let mut dice = Dice::new(seed ^ life.number);
+    let mut dice = Dice::new(seed ^ life);
     let mut talk = Talk {
         world: Arc::clone(&world),
         era,
         out,
-        life: life.number,
+        life,
         running: HashMap::new(),
         asked: Arc::default(),
         calls: JoinSet::new(),
@@ -65,7 +100,7 @@ async fn live(life: Life, world: Arc<World>, era: Era, pipe: Memory, seed: u64, 
         let mut tags = HashMap::new();
         while let Ok(Some(line)) = lines.next_line().await {
             let line: Value = serde_json::from_str(&line).unwrap();
-            arrive(&arrivals, life.number, &mut tags, &line);
+            arrive(&arrivals, life, &mut tags, &line);
             if inbox.send(line).await.is_err() {
                 return;
             }
@@ -78,7 +113,6 @@ async fn live(life: Life, world: Arc<World>, era: Era, pipe: Memory, seed: u64, 
         talk.take(&line).await;
         while talk.calls.try_join_next().is_some() {}
     }
-    drop(life);
 }
 
 /// Notes what a line means at the moment it comes, however late it is read.

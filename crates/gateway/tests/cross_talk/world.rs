@@ -1,6 +1,6 @@
 //! What upstreams saw, and what went wrong.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::task::AbortHandle;
@@ -16,8 +16,9 @@ pub(crate) struct World(Mutex<State>);
 struct State {
     wrongs: Vec<String>,
     traces: HashMap<String, Trace>,
-    /// The connections of workers that are open.
+    /// The connections that the gateway holds, and what to abort to cut them.
     lives: BTreeMap<u64, Option<AbortHandle>>,
+    killed: BTreeSet<u64>,
     last_life: u64,
     lives_most: usize,
     counts: BTreeMap<&'static str, u64>,
@@ -88,7 +89,7 @@ impl World {
         }
     }
 
-    /// Most connections of workers that were open at once.
+    /// Most connections to workers that there were at once.
     pub(crate) fn lives_most(&self) -> usize {
         self.state().lives_most
     }
@@ -101,21 +102,24 @@ impl World {
         self.state().last_life
     }
 
-    pub(crate) fn is_alive(&self, life: u64) -> bool {
-        self.state().lives.contains_key(&life)
+    pub(crate) fn was_killed(&self, life: u64) -> bool {
+        self.state().killed.contains(&life)
     }
 
     /// Cuts one connection, as if its process had been killed.
     pub(crate) fn kill_one(&self, dice: &mut Dice) {
-        let victim = {
-            let state = self.state();
-            let alive: Vec<_> = state.lives.values().flatten().cloned().collect();
-            (!alive.is_empty())
-                .then(|| alive[usize::try_from(dice.below(alive.len() as u64)).unwrap()].clone())
-        };
-        if let Some(victim) = victim {
-            self.count("kills");
-            victim.abort();
+        let mut state = self.state();
+        let alive = state.lives.iter().filter(|(life, _)| !state.killed.contains(life));
+        let alive: Vec<_> = alive.map(|(life, task)| (*life, task.clone())).collect();
+        if alive.is_empty() {
+            return;
+        }
+        let (life, task) = &alive[usize::try_from(dice.below(alive.len() as u64)).unwrap()];
+        state.killed.insert(*life);
+        drop(state);
+        self.count("kills");
+        if let Some(task) = task {
+            task.abort();
         }
     }
 
@@ -124,7 +128,7 @@ impl World {
     }
 }
 
-/// An open connection of a worker.
+/// A connection to a worker, as long as the gateway holds it.
 pub(crate) struct Life {
     world: Arc<World>,
     pub(crate) number: u64,
