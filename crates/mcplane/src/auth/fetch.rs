@@ -26,8 +26,11 @@ const REDIRECTS_MAX: usize = 3;
 /// Requests within a [`Reach`].
 #[derive(Clone)]
 pub(super) struct Fetch {
-    pool: Pool,
+    server: Url,
     reach: Reach,
+    pool: Pool,
+    /// Connects to public addresses only.
+    public: Pool,
 }
 
 /// What a request for a metadata document found.
@@ -39,8 +42,10 @@ pub(super) enum Found {
 }
 
 impl Fetch {
-    pub(super) fn new(pool: Pool, reach: Reach) -> Self {
-        Self { pool, reach }
+    /// Requests that a client of this MCP server may make.
+    pub(super) fn new(pool: Pool, server: &Url) -> Self {
+        let public = pool.only(|ip| place_of(ip) == Place::Public);
+        Self { server: server.clone(), reach: Reach::of(server), pool, public }
     }
 
     pub(super) fn reach(&self) -> Reach {
@@ -55,7 +60,8 @@ impl Fetch {
             self.reach.check(&url)?;
             let request = request(Method::GET, &url)?;
             let request = request.body(Bytes::new()).map_err(|e| unsendable(&url, &e))?;
-            let answer = self.pool.fetch(request, METADATA_BYTES_MAX, REQUEST_TIMEOUT).await?;
+            let answer =
+                self.pool().await.fetch(request, METADATA_BYTES_MAX, REQUEST_TIMEOUT).await?;
             let status = answer.status();
             if status.is_redirection() {
                 let Some(next) = location(&url, &answer) else {
@@ -87,7 +93,7 @@ impl Fetch {
             request = request.header(header::AUTHORIZATION, value);
         }
         let request = request.body(post.body).map_err(|e| unsendable(url, &e))?;
-        let answer = self.pool.fetch(request, ANSWER_BYTES_MAX, REQUEST_TIMEOUT).await?;
+        let answer = self.pool().await.fetch(request, ANSWER_BYTES_MAX, REQUEST_TIMEOUT).await?;
         let status = answer.status();
         let object = serde_json::from_slice(answer.body());
         if status.is_success() && object.is_err() {
@@ -102,11 +108,32 @@ impl Fetch {
         self.reach.check(url)?;
         let request = request(Method::GET, url)?;
         let request = request.body(Bytes::new()).map_err(|e| unsendable(url, &e))?;
-        let answer = self.pool.fetch(request, METADATA_BYTES_MAX, REQUEST_TIMEOUT).await?;
+        let answer = self.pool().await.fetch(request, METADATA_BYTES_MAX, REQUEST_TIMEOUT).await?;
         let redirected = answer.status().is_redirection();
         let next = redirected.then(|| location(url, &answer)).flatten();
         Ok((answer.status(), next))
     }
+}
+
+impl Fetch {
+    /// The connections to use: into private networks only if the server is in one, which its name
+    /// may show, or where its name leads.
+    async fn pool(&self) -> &Pool {
+        if self.reach.private || leads_into_private(&self.server).await {
+            return &self.pool;
+        }
+        &self.public
+    }
+}
+
+/// Whether a name has addresses, none of them public.
+async fn leads_into_private(url: &Url) -> bool {
+    let (Some(Host::Domain(name)), Some(port)) = (url.host(), url.port_or_known_default()) else {
+        return false;
+    };
+    let Ok(addresses) = tokio::net::lookup_host((name, port)).await else { return false };
+    let mut places = addresses.map(|address| place_of(address.ip())).peekable();
+    places.peek().is_some() && places.all(|place| place != Place::Public)
 }
 
 /// One POST with secrets in it.
@@ -145,8 +172,9 @@ pub(super) fn bare(url: &Url) -> Url {
 /// Where requests may go: `https`, or `http` on this machine; not into private networks unless the
 /// MCP server is in one.
 ///
-/// Host names are judged by their look. A public name that resolves to a private address passes:
-/// keep a client that runs next to private services behind an egress proxy.
+/// Names are judged by their look first, and by where they lead when [`Fetch`] connects. A server
+/// that moves its own name into a private network meanwhile is taken for one that lives there: keep
+/// a client that runs next to private services behind an egress proxy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     private: bool,
@@ -212,9 +240,13 @@ pub(super) fn is_loopback(url: &Url) -> bool {
 
 /// Whether an address is this machine's.
 pub(super) fn is_loopback_address(ip: IpAddr) -> bool {
+    place_of(ip) == Place::Loopback
+}
+
+fn place_of(ip: IpAddr) -> Place {
     match ip {
-        IpAddr::V4(ip) => place_v4(ip) == Place::Loopback,
-        IpAddr::V6(ip) => place_v6(ip) == Place::Loopback,
+        IpAddr::V4(ip) => place_v4(ip),
+        IpAddr::V6(ip) => place_v6(ip),
     }
 }
 
@@ -308,6 +340,28 @@ mod tests {
                 assert!(!allowed(server, url), "{server} {url}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn where_a_name_leads_is_judged_when_it_connects() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let fetch = |server: &str| Fetch::new(Pool::new(), &server.parse().unwrap());
+        // The resolver says where this is, and not its look.
+        let local: Url = format!("http://localhost:{port}/").parse().unwrap();
+        assert!(leads_into_private(&local).await);
+        let request = request(Method::GET, &local).unwrap().body(Bytes::new()).unwrap();
+        let second = Duration::from_secs(1);
+        let public = fetch("https://8.8.8.8/mcp");
+        let pool = public.pool().await;
+        let error = pool.fetch(request.clone(), 9, second).await.unwrap_err();
+        assert!(error.is_unreachable() && error.to_string().contains("must not go"), "{error}");
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "it was connected to");
+        // A neighbour of the server may be asked; this one accepts and says nothing.
+        let private = fetch("http://localhost:1/mcp");
+        let error = private.pool().await.fetch(request, 9, second).await.unwrap_err();
+        assert!(error.is_timeout() && listener.accept().is_ok(), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use url::Url;
 
-use super::fetch::{Fetch, Reach, bare, is_loopback, is_loopback_address};
+use super::fetch::{Fetch, bare, is_loopback, is_loopback_address};
 use crate::error::{Error, Kind, Result};
 use crate::transport::http::client::Pool;
 use crate::transport::http::client::credentials::Work;
@@ -226,7 +226,7 @@ impl FollowRedirect {
     }
 
     async fn answer(&self, url: &Url, redirect_uri: &Url) -> Result<Url> {
-        let fetch = Fetch::new(self.pool.clone(), Reach::of(url));
+        let fetch = Fetch::new(self.pool.clone(), url);
         let mut at = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let (status, next) = fetch.redirect(&at).await?;

@@ -94,15 +94,14 @@ impl OAuth {
     /// # Errors
     /// If a token would travel in the clear: `url` is neither `https` nor on this machine.
     pub fn new(url: Url, pool: Pool, interaction: impl Interaction) -> Result<Self> {
-        let reach = Reach::of(&url);
-        reach.check(&url).map_err(|error| Error::misuse(error.to_string()))?;
+        Reach::of(&url).check(&url).map_err(|error| Error::misuse(error.to_string()))?;
         let redirect_uri =
             Url::parse(REDIRECT_URI).map_err(|error| Error::misuse(error.to_string()))?;
         let name = "mcplane".to_owned();
         let identity = Identity { name, redirect_uri, metadata_url: None, registered: None };
         Ok(Self {
+            fetch: Fetch::new(pool, &url),
             url,
-            fetch: Fetch::new(pool, reach),
             interaction: Box::new(interaction),
             store: Box::new(Memory::default()),
             extra: Scopes::default(),

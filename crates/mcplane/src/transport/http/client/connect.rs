@@ -71,7 +71,7 @@ pub(super) async fn connect(origin: &Origin, dial: &Dial) -> io::Result<Connecti
     let host = origin.authority.host();
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let port = origin.authority.port_u16().unwrap_or(if origin.tls { 443 } else { 80 });
-    let tcp = tcp(host, port).await?;
+    let tcp = tcp(host, port, dial).await?;
     if origin.tls {
         return secure(host, tcp, dial).await;
     }
@@ -79,9 +79,14 @@ pub(super) async fn connect(origin: &Origin, dial: &Dial) -> io::Result<Connecti
 }
 
 /// The first address that takes a connection.
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+async fn tcp(host: &str, port: u16, dial: &Dial) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in lookup_host((host, port)).await? {
+        if dial.allows.is_some_and(|allows| !allows(address.ip())) {
+            let why = format!("{host} is at {}, where this request must not go", address.ip());
+            last = io::Error::new(io::ErrorKind::PermissionDenied, why);
+            continue;
+        }
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         socket.set_nodelay(true)?;
         // An event stream may be silent for long: only the system can tell that its peer is gone.

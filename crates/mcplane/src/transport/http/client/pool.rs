@@ -1,6 +1,7 @@
 //! Connections that are kept and shared.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -78,6 +79,8 @@ struct Inner {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dial {
     pub(super) http2: bool,
+    /// Which addresses, if not all.
+    pub(super) allows: Option<fn(IpAddr) -> bool>,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<ClientTls>,
 }
@@ -172,6 +175,13 @@ impl Pool {
     #[must_use]
     pub fn tls(self, tls: ClientTls) -> Self {
         self.redial(|dial| dial.tls = Some(tls))
+    }
+
+    /// An empty pool with the same bounds that connects to no other addresses. What counts is where
+    /// a name leads when it connects, and not what it looks like.
+    #[cfg(feature = "auth")]
+    pub(crate) fn only(&self, allows: fn(IpAddr) -> bool) -> Self {
+        self.redial(|dial| dial.allows = Some(allows))
     }
 
     fn redial(&self, change: impl FnOnce(&mut Dial)) -> Self {
