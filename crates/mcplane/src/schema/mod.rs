@@ -139,7 +139,8 @@ impl Schema {
     ///
     /// What is wrong, in words for the caller.
     pub fn check(&self, instance: &[u8]) -> Result<(), Violations> {
-        let (text, tape) = Tape::index_bytes(instance).map_err(Violations::flaw)?;
+        let mut tape = Tape::empty();
+        let text = tape.fill(instance).map_err(Violations::flaw)?;
         let values = tape.tokens().len() as u64;
         let steps = Cell::new(STEPS_BASE + STEPS_PER_VALUE * values);
         let root = TextNode::root(text, tape.tokens(), &steps);

@@ -7,6 +7,7 @@
 
 use std::str::from_utf8;
 
+use memchr::memchr2;
 use serde_json::Number;
 
 /// Deepest nesting, in levels: that of a message (`mcplane_proto::limits::DEPTH_MAX`). A handler's
@@ -54,6 +55,10 @@ pub(super) struct Token {
     pub(super) kind: Kind,
 }
 
+impl Token {
+    const NONE: Self = Self { start: 0, end: 0, size: 0, count: 0, kind: Kind::Null };
+}
+
 /// Why a text cannot be checked, and at which byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flaw {
@@ -70,10 +75,24 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// Indexes `text`, which should be valid JSON. What is not JSON at all is refused; a slip in
-    /// the punctuation may pass, and then the reader of the values meets it.
+    pub(super) const fn empty() -> Self {
+        Self { inline: [Token::NONE; INLINE_TOKENS], used: 0, spill: Vec::new() }
+    }
+
+    /// The index of `text`, which should be valid JSON.
     pub(super) fn index(text: &str) -> Result<Self, Flaw> {
-        let mut indexer = Indexer { text, at: 0, open: None, depth: 0, tape: Self::empty() };
+        let mut tape = Self::empty();
+        tape.fill(text.as_bytes())?;
+        Ok(tape)
+    }
+
+    /// Indexes what should be valid JSON, in place, for an empty tape is a kilobyte; gives back the
+    /// text. What is not JSON at all is refused; a slip in the punctuation may pass, and then the
+    /// reader of the values meets it.
+    pub(super) fn fill<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a str, Flaw> {
+        let text = from_utf8(bytes)
+            .map_err(|error| Flaw { what: "is not UTF-8", at: error.valid_up_to() })?;
+        let mut indexer = Indexer { text, at: 0, open: None, depth: 0, tape: self };
         if text.len() > TEXT_BYTES_MAX {
             return Err(indexer.flaw("is too long"));
         }
@@ -84,14 +103,7 @@ impl Tape {
         if indexer.open.is_some() || whole != Some(indexer.tape.used) {
             return Err(indexer.flaw("is not one whole JSON value"));
         }
-        Ok(indexer.tape)
-    }
-
-    /// Indexes bytes that should be UTF-8 as well.
-    pub(super) fn index_bytes(bytes: &[u8]) -> Result<(&str, Self), Flaw> {
-        let text = from_utf8(bytes)
-            .map_err(|error| Flaw { what: "is not UTF-8", at: error.valid_up_to() })?;
-        Ok((text, Self::index(text)?))
+        Ok(text)
     }
 
     pub(super) fn tokens(&self) -> &[Token] {
@@ -100,10 +112,6 @@ impl Tape {
         } else {
             &self.spill
         }
-    }
-
-    fn empty() -> Self {
-        Self { inline: [Token::default(); INLINE_TOKENS], used: 0, spill: Vec::new() }
     }
 
     fn push(&mut self, token: Token) {
@@ -130,7 +138,7 @@ struct Indexer<'a> {
     /// The innermost open container. Until it closes, its `size` holds the one around it, plus one.
     open: Option<usize>,
     depth: usize,
-    tape: Tape,
+    tape: &'a mut Tape,
 }
 
 impl Indexer<'_> {
@@ -257,9 +265,9 @@ impl Indexer<'_> {
 
 /// Where the string that `rest` continues ends, and whether it holds an escape.
 fn string_end(rest: &str) -> Option<(usize, Kind)> {
-    let quote = rest.find('"')?;
-    if !rest.get(..quote)?.contains('\\') {
-        return Some((quote, Kind::Plain));
+    let first = memchr2(b'"', b'\\', rest.as_bytes())?;
+    if rest.as_bytes().get(first) == Some(&b'"') {
+        return Some((first, Kind::Plain));
     }
     let mut escaped = false;
     let end = rest.bytes().position(|byte| {
@@ -359,7 +367,7 @@ mod tests {
         }
         assert!(Tape::index(&format!("1{}", "0".repeat(400))).is_err());
         assert!(Tape::index(r#""\ud83e\udd80""#).is_ok());
-        assert_eq!(Tape::index_bytes(b"\"\xff\"").unwrap_err().at, 1);
+        assert_eq!(Tape::empty().fill(b"\"\xff\"").unwrap_err().at, 1);
     }
 
     #[test]

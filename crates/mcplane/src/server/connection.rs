@@ -28,6 +28,10 @@ use crate::error::Result;
 /// An output buffer that grew beyond this is given back to the allocator once it is empty.
 const OUT_BYTES_KEPT: usize = 1024 * 1024;
 
+/// Up to this length copying a line costs less than another buffer for the next one.
+#[cfg(feature = "http")]
+const LINE_BYTES_COPIED: usize = 4096;
+
 /// Ends a line that our own compact writer wrote.
 pub(super) fn end_line(out: &mut Vec<u8>) {
     out.push(b'\n');
@@ -166,6 +170,49 @@ impl Connection {
     pub(crate) fn take_cuts(&mut self) -> (Vec<u8>, Vec<Cut>) {
         let cuts = self.routes.as_mut().map(|routes| std::mem::take(&mut routes.cuts));
         (std::mem::take(&mut self.out), cuts.unwrap_or_default())
+    }
+
+    /// The whole answer of the exchange `route`, without the end of its line, if nothing else was
+    /// said.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_answer(&mut self, route: u64) -> Option<Bytes> {
+        let cuts = &mut self.routes.as_mut()?.cuts;
+        let [Cut { route: Some(of), then: Then::End, .. }] = *cuts.as_slice() else { return None };
+        if of != route {
+            return None;
+        }
+        cuts.clear();
+        Some(self.take_line())
+    }
+
+    /// The output, which is one line, without its end. A small one is copied, so that the buffer
+    /// stays for the next.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_line(&mut self) -> Bytes {
+        self.out.pop();
+        if self.out.len() > LINE_BYTES_COPIED {
+            return std::mem::take(&mut self.out).into();
+        }
+        let line = Bytes::copy_from_slice(&self.out);
+        self.out.clear();
+        line
+    }
+
+    /// Whether nothing is left of what was said, and nobody can add to it: the connection is as good
+    /// as a new one.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_blank(&self) -> bool {
+        self.hop.is_none()
+            && self.is_idle()
+            && self.events.is_alone()
+            && self.session.is_blank()
+            && self.routes.is_none()
+    }
+
+    /// Serves another client from here on.
+    #[cfg(feature = "http")]
+    pub(crate) fn serve_for(&mut self, principal: Option<Arc<str>>) {
+        self.service.1 = principal;
     }
 
     /// Whether nothing runs and nothing waits to be taken over from handlers.

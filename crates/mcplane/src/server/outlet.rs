@@ -87,6 +87,12 @@ impl Events {
         Outlet(Arc::clone(&self.0))
     }
 
+    /// Whether no handler has its end any more.
+    #[cfg(feature = "http")]
+    pub(super) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         lock(&self.0).events.is_empty()
     }

@@ -62,6 +62,26 @@ async fn an_inline_handler_that_speaks_streams_too() {
 }
 
 #[tokio::test]
+async fn an_endpoint_of_events_answers_with_one_and_refuses_with_json() {
+    let world = World::with(mcplane::transport::http::server::Builder::events).await;
+    let session = world.session("2025-11-25").await;
+    let said = json!({"text": "hi"});
+    for call in [
+        Request::call(1, "echo", said.clone()),
+        Request::call(1, "later", said.clone()),
+        Request::legacy_call(&session, 1, "echo", said.clone()),
+        Request::legacy_call(&session, 1, "later", said),
+    ] {
+        let all = world.stream(&call).await.rest().await;
+        assert_eq!(all.len(), 1);
+        assert_eq!((text(&all[0]), all[0]["id"].clone()), ("hi".into(), json!(1)));
+    }
+    let unknown = world.send(&Request::modern(2, "nothing", json!({}))).await;
+    assert_eq!((unknown.status(), unknown.code()), (404, -32601));
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn a_notification_is_accepted_and_cancels_nothing() {
     let mut world = World::start().await;
     let mut wire = world.wire().await;

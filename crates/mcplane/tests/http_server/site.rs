@@ -187,6 +187,27 @@ async fn guests_show_a_token_and_others_are_challenged() {
 }
 
 #[tokio::test]
+async fn nothing_of_one_request_reaches_the_next() {
+    let world = guarded().await;
+    let mut wire = world.wire().await;
+    for round in 0..4 {
+        for name in ["alice", "bob"] {
+            let dress = with_token(name);
+            let note = dress(Request::call(round, "note", json!({})));
+            let mut noted = world.stream(&note).await;
+            assert_eq!(noted.rest().await.len(), 2);
+            let who = dress(Request::call(round, "whoami", json!({})));
+            assert_eq!(wire.send(&who).await.text(), name);
+            let unknown = dress(Request::call(round, "nothing", json!({})));
+            assert_eq!(wire.send(&unknown).await.status(), 400);
+            let echo = dress(Request::call(round, "echo", json!({"text": "x".repeat(9000)})));
+            assert_eq!(wire.send(&echo).await.text().len(), 9000);
+        }
+    }
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn everybody_may_read_whom_to_ask_for_a_token() {
     let world = guarded().await;
     for path in

@@ -243,6 +243,15 @@ impl<Q, C> ServerSession<Q, C> {
         self.pending.ids(fits)
     }
 
+    /// Whether nothing is open: no session, no request of either side, no listen.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.legacy.is_none()
+            && self.in_flight.is_empty()
+            && self.pending.is_empty()
+            && self.listens.is_empty()
+    }
+
     /// How many requests of the client are being answered.
     #[must_use]
     pub fn in_flight(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Which era a request is of, and whether its headers fit its body: the body decides first.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::headers::{self, PROTOCOL_VERSION};
 use mcplane_proto::message::{Kind, Message, Part, ScanError, is_batch, split_batch, write};
@@ -9,7 +9,7 @@ use mcplane_proto::meta;
 use mcplane_proto::method::Method;
 use mcplane_proto::version::{Era, Revision};
 
-use super::{Body, json};
+use super::{Reply, VERSION};
 use crate::server::Service;
 
 /// What a POST brought.
@@ -36,10 +36,10 @@ impl Misfit {
         Self { id: id.map(<[u8]>::to_vec), error }
     }
 
-    pub(super) fn response(&self) -> Response<Body> {
+    pub(super) fn reply(&self) -> Reply {
         let mut body = Vec::new();
         write::error(&mut body, self.id.as_deref(), &self.error);
-        json(status(self.error.code), body)
+        Reply::Json(status(self.error.code), body.into())
     }
 }
 
@@ -68,12 +68,12 @@ pub(super) enum Named {
 
 impl Named {
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let Some(value) = headers.get(PROTOCOL_VERSION) else { return Self::Nothing };
-        let name = String::from_utf8_lossy(value.as_bytes());
-        match Revision::parse(name.trim()) {
+        let Some(value) = headers.get(&VERSION) else { return Self::Nothing };
+        let name = value.as_bytes().trim_ascii();
+        match std::str::from_utf8(name).ok().and_then(Revision::parse) {
             Some(revision) if revision.era() == Era::Legacy => Self::Legacy(revision),
             Some(_) => Self::Modern,
-            None => Self::Unknown(name.into_owned()),
+            None => Self::Unknown(String::from_utf8_lossy(name).into_owned()),
         }
     }
 }
@@ -170,16 +170,17 @@ fn check_mirror(
         Some(Method::ToolsCall | Method::PromptsGet) => message.text(Part::Name),
         _ => None,
     };
-    let arguments = message.part(Part::Arguments).and_then(|json| std::str::from_utf8(json).ok());
+    let tool = match (message.method(), &name) {
+        (Some(Method::ToolsCall), Some(name)) => service.mirrored(name),
+        _ => None,
+    };
+    let params = tool.as_deref().unwrap_or_default();
+    let arguments = message.part(Part::Arguments).filter(|_| !params.is_empty());
+    let arguments = arguments.and_then(|json| std::str::from_utf8(json).ok());
     let body =
         headers::Body { version: &version, method: &method, name: name.as_deref(), arguments };
     // All that is mirrored begins like this, and most of what is sent does not.
     let mirrors = headers.iter().filter(|(name, _)| name.as_str().starts_with("mcp-"));
     let mirrors = mirrors.map(|(name, value)| (name.as_str(), HeaderValue::as_bytes(value)));
-    let tool = match (message.method(), &name) {
-        (Some(Method::ToolsCall), Some(name)) => service.mirrored(name),
-        _ => None,
-    };
-    headers::validate(mirrors, &body, tool.as_deref().unwrap_or_default())
-        .map_err(|error| error.object())
+    headers::validate(mirrors, &body, params).map_err(|error| error.object())
 }

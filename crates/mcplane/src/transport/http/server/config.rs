@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use tokio::sync::watch;
 
+use super::modern::Spare;
 use super::origin::Origins;
 use super::refusal::Refusal;
 use super::session::{SessionLimits, Sessions};
@@ -88,6 +89,7 @@ pub(super) struct Config {
     pub(super) body_bytes_max: usize,
     pub(super) in_flight_max: usize,
     pub(super) stateless: bool,
+    pub(super) events: bool,
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
     metadata: Option<Bytes>,
     pub(super) pages: Option<Arc<dyn Pages>>,
@@ -128,6 +130,7 @@ impl Builder {
             body_bytes_max: BODY_BYTES_MAX,
             in_flight_max: IN_FLIGHT_MAX,
             stateless: false,
+            events: false,
             authenticate: None,
             metadata: None,
             pages: None,
@@ -206,6 +209,13 @@ impl Builder {
         self
     }
 
+    /// Answers with a stream of events even where nothing but the answer is to be said: for clients
+    /// that take JSON for something else.
+    pub const fn events(mut self) -> Self {
+        self.config.events = true;
+        self
+    }
+
     /// Tells who clients are, and refuses the others.
     pub fn authenticate(mut self, authenticate: impl Authenticate) -> Self {
         self.config.authenticate = Some(Arc::new(authenticate));
@@ -232,6 +242,7 @@ impl Builder {
             service: self.service,
             config: self.config,
             sessions: Arc::new(Sessions::new(self.sessions)),
+            spare: Spare::default(),
             in_flight: Arc::new(AtomicUsize::new(0)),
             end: watch::Sender::new(false),
         }))

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Response, StatusCode, Uri};
+use http::{StatusCode, Uri};
 use mcplane_proto::frame::sse;
 use mcplane_proto::message::{Message, is_batch};
 
@@ -13,7 +13,7 @@ use super::classify::{Misfit, Payload};
 use super::config::Config;
 use super::refusal::Refusal;
 use super::session::{Opened, Session};
-use super::{Body, Endpoint, Permit, empty, json};
+use super::{Endpoint, Permit, Reply, empty};
 
 /// Names the session in the URI that messages are POSTed to.
 const SESSION: &str = "sessionId=";
@@ -39,7 +39,7 @@ pub(super) fn open(
     endpoint: &Endpoint,
     principal: Option<Arc<str>>,
     permit: Permit,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Reply, Refusal> {
     let session = Session::new(&endpoint.0.service, principal)?;
     endpoint.0.sessions.open(&endpoint.0.service, &session)?;
     let messages = endpoint.0.config.legacy_sse.as_ref().map_or("", |(_, messages)| messages);
@@ -60,7 +60,7 @@ pub(super) fn post(
     uri: &Uri,
     body: Bytes,
     principal: Option<&str>,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Reply, Refusal> {
     let id = uri.query().into_iter().flat_map(|query| query.split('&'));
     let id = id.filter_map(|pair| pair.strip_prefix(SESSION)).next();
     let session = id.and_then(|id| endpoint.0.sessions.find(id, principal));
@@ -72,11 +72,11 @@ pub(super) fn post(
         true => Payload::Batch(body),
         false => match Message::scan(body) {
             Ok(message) => Payload::Message(message),
-            Err(failure) => return Ok(Misfit::new(None, failure.object()).response()),
+            Err(failure) => return Ok(Misfit::new(None, failure.object()).reply()),
         },
     };
     Ok(match session.post(payload) {
-        Opened::Refused(error) => json(StatusCode::BAD_REQUEST, error),
-        _ => empty(StatusCode::ACCEPTED),
+        Opened::Refused(error) => Reply::Json(StatusCode::BAD_REQUEST, error.into()),
+        _ => empty(StatusCode::ACCEPTED).into(),
     })
 }

@@ -184,6 +184,9 @@ pub(super) enum Taken {
     NotYet,
 }
 
+/// What an event has beside its message, at most: its id among it.
+pub(super) const EVENT_BYTES: usize = 64;
+
 /// Appends a message as an event, with its stream and number if the stream can be resumed.
 pub(super) fn event(out: &mut Vec<u8>, number: Option<(u64, u64)>, message: &[u8]) {
     match number {

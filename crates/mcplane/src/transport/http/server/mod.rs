@@ -29,10 +29,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use mcplane_proto::headers::{LAST_EVENT_ID, SESSION_ID};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use mcplane_proto::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use tokio::sync::watch;
 
 pub use body::Body;
@@ -49,6 +49,12 @@ use config::Config;
 use refusal::Refusal;
 use session::{Opened, Sessions};
 
+/// Names of headers, in the form that needs no parsing.
+static VERSION: HeaderName = HeaderName::from_static(PROTOCOL_VERSION);
+static SESSION: HeaderName = HeaderName::from_static(SESSION_ID);
+/// Tells nginx to pass a stream on as it comes.
+static BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
 /// Where clients reach a [`Service`] over HTTP. Cloning is cheap; every clone is the same endpoint.
 ///
 /// It is a [`tower_service::Service`] for any request body, so that it can be a route of axum.
@@ -61,17 +67,42 @@ struct Inner {
     service: Service,
     config: Config,
     sessions: Arc<Sessions>,
+    spare: modern::Spare,
     /// Requests that are being answered, open streams included.
     in_flight: Arc<AtomicUsize>,
     /// Set when open streams should say goodbye.
     end: watch::Sender<bool>,
 }
 
-/// A response that is there, or one to wait for: a future of its own, so that responses which are
-/// there already do not carry its weight.
+/// A reply that is there, or one to wait for: a future of its own, so that replies which are there
+/// already do not carry its weight.
 enum Answer {
-    Now(Response<Body>),
-    Later(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+    Now(Reply),
+    Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
+}
+
+/// What becomes a response: a JSON text, as nearly always, a stream of events, or another one as it
+/// is.
+enum Reply {
+    Json(StatusCode, Bytes),
+    Events(Body),
+    Other(Response<Body>),
+}
+
+impl Reply {
+    /// An answer as the only event of a stream.
+    fn into_event(self) -> Self {
+        let Self::Json(StatusCode::OK, answer) = self else { return self };
+        let mut event = Vec::with_capacity(answer.len() + log::EVENT_BYTES);
+        log::event(&mut event, None, &answer);
+        Self::Events(Body::full(event.into()))
+    }
+}
+
+impl From<Response<Body>> for Reply {
+    fn from(response: Response<Body>) -> Self {
+        Self::Other(response)
+    }
 }
 
 /// One of the requests that are being answered.
@@ -117,17 +148,22 @@ impl Endpoint {
     ///
     /// Every refusal happens here or in a function that is named here, with the status that
     /// 2026-07-28 transports §Streamable HTTP, or else the practice of the SDKs, wants.
-    async fn answer<B>(self, request: Request<B>) -> Response<Body>
+    async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: fmt::Display,
     {
-        let origin = &self.0.config.origin;
-        let cors = match origin.check(request.headers(), request.uri()) {
+        let (mut head, body) = request.into_parts();
+        let cors = match self.0.config.origin.check(&head.headers, &head.uri) {
             Ok(cors) => cors,
             Err(refusal) => return refusal.response(),
         };
-        let mut response = self.admit(request).await.unwrap_or_else(Refusal::response);
+        let mut response = match self.admit(&mut head, body).await {
+            Ok(Reply::Json(status, body)) => json_in(head.headers, status, body),
+            Ok(Reply::Events(body)) => events_in(head.headers, body),
+            Ok(Reply::Other(response)) => response,
+            Err(refusal) => refusal.response(),
+        };
         if let Some(origin) = cors {
             origin::allow(response.headers_mut(), origin);
         }
@@ -135,22 +171,25 @@ impl Endpoint {
     }
 
     /// The rules that hold for every request: its path, room for it, and who sends it.
-    async fn admit<B>(&self, request: Request<B>) -> Result<Response<Body>, Refusal>
+    async fn admit<B>(&self, head: &mut Parts, body: B) -> Result<Reply, Refusal>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: fmt::Display,
     {
         let config = &self.0.config;
-        let path = request.uri().path();
-        if request.method() == Method::OPTIONS {
-            return Ok(origin::preflight());
+        let path = head.uri.path();
+        if head.method == Method::OPTIONS {
+            return Ok(origin::preflight().into());
         }
         if let Some(document) = config.metadata_at(path) {
-            return Ok(json(StatusCode::OK, document.clone()));
+            return Ok(Reply::Json(StatusCode::OK, document.clone()));
         }
         if !config.serves(path) {
             return match &config.pages {
-                Some(pages) if pages.has(path) => self.page(Arc::clone(pages), request).await,
+                // On the heap: most requests are for MCP.
+                Some(pages) if pages.has(path) => {
+                    Box::pin(self.page(pages.as_ref(), head, body)).await
+                }
                 _ => Err(Refusal::nothing_here()),
             };
         }
@@ -158,72 +197,53 @@ impl Endpoint {
         if self.0.in_flight.fetch_add(1, Ordering::Relaxed) >= config.in_flight_max {
             return Err(Refusal::overloaded("too many requests are being answered", 1));
         }
-        let (head, body) = request.into_parts();
         let principal = match &config.authenticate {
             None => None,
-            Some(authenticate) => Some(authenticate.authenticate(&head).await?),
+            Some(authenticate) => Some(authenticate.authenticate(head).await?),
         };
-        self.route(head, body, permit, principal).await
-    }
-
-    /// Something else than MCP, for the same guests.
-    async fn page<B>(
-        &self,
-        pages: Arc<dyn Pages>,
-        request: Request<B>,
-    ) -> Result<Response<Body>, Refusal>
-    where
-        B: http_body::Body<Data = Bytes> + Send,
-        B::Error: fmt::Display,
-    {
-        let (head, body) = request.into_parts();
-        if let (Some(authenticate), false) =
-            (&self.0.config.authenticate, pages.is_open(head.uri.path()))
-        {
-            authenticate.authenticate(&head).await?;
-        }
-        let body = body::collect(body, self.0.config.body_bytes_max).await?;
-        Ok(pages.page(&head, body).map(Body::full))
-    }
-
-    async fn route<B>(
-        &self,
-        head: Parts,
-        body: B,
-        permit: Permit,
-        principal: Option<Arc<str>>,
-    ) -> Result<Response<Body>, Refusal>
-    where
-        B: http_body::Body<Data = Bytes> + Send,
-        B::Error: fmt::Display,
-    {
-        let config = &self.0.config;
         #[cfg(feature = "websocket")]
         if let Some(config) = &config.websocket
-            && websocket::server::is_upgrade(&head)
+            && websocket::server::is_upgrade(head)
         {
-            return Ok(self.upgrade(head, config, permit, principal));
+            return Ok(self.upgrade(head, config, permit, principal).into());
         }
         let place = legacy_sse::place(config, head.uri.path());
         match (&head.method, place) {
-            (&Method::GET, Some(legacy_sse::Place::Stream)) => {
-                legacy_sse::open(self, principal, permit)
-            }
             (&Method::POST, None | Some(legacy_sse::Place::Messages)) => {
                 check_media(&head.headers, place.is_none())?;
                 let body = body::collect(body, config.body_bytes_max).await?;
-                match place {
-                    None => match self.post(&head.headers, body, permit, principal)? {
-                        Answer::Now(response) => Ok(response),
-                        Answer::Later(response) => Ok(response.await),
-                    },
-                    Some(_) => legacy_sse::post(self, &head.uri, body, principal.as_deref()),
+                if place.is_some() {
+                    let principal = principal.as_deref();
+                    return legacy_sse::post(self, &head.uri, body, principal);
                 }
+                let reply = match self.post(&head.headers, body, permit, principal)? {
+                    Answer::Now(reply) => reply,
+                    Answer::Later(reply) => reply.await,
+                };
+                Ok(if config.events { reply.into_event() } else { reply })
+            }
+            (&Method::GET, Some(legacy_sse::Place::Stream)) => {
+                legacy_sse::open(self, principal, permit)
             }
             (&Method::GET, None) => self.listen(&head.headers, permit, principal.as_deref()),
             (&Method::DELETE, None) => self.delete(&head.headers, principal.as_deref()),
             _ => Err(Refusal::not_allowed("GET, POST, DELETE")),
         }
+    }
+
+    /// Something else than MCP, for the same guests.
+    async fn page<B>(&self, pages: &dyn Pages, head: &Parts, body: B) -> Result<Reply, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: fmt::Display,
+    {
+        if let (Some(authenticate), false) =
+            (&self.0.config.authenticate, pages.is_open(head.uri.path()))
+        {
+            authenticate.authenticate(head).await?;
+        }
+        let body = body::collect(body, self.0.config.body_bytes_max).await?;
+        Ok(pages.page(head, body).map(Body::full).into())
     }
 
     /// A message, or a batch, of either era.
@@ -240,22 +260,23 @@ impl Endpoint {
                 return Ok(modern::answer(self, message, principal, permit));
             }
             Ok(payload) => payload,
-            Err(misfit) => return Ok(Answer::Now(misfit.response())),
+            Err(misfit) => return Ok(Answer::Now(misfit.reply())),
         };
         if self.0.config.stateless {
             return Ok(modern::answer_stateless(self, headers, payload, principal, permit));
         }
         if let Payload::Initialize(message) = payload {
             let sessions = &self.0.sessions;
-            return session::initialize(sessions, service, principal, message).map(Answer::Now);
+            let opened = session::initialize(sessions, service, principal, message)?;
+            return Ok(Answer::Now(opened.into()));
         }
         let session = self.session(headers, principal.as_deref())?;
-        Ok(match session.post(payload) {
-            Opened::Nothing => Answer::Now(empty(StatusCode::ACCEPTED)),
-            Opened::Answer(answer) => Answer::Now(json(StatusCode::OK, answer)),
-            Opened::Refused(error) => Answer::Now(json(StatusCode::BAD_REQUEST, error)),
-            Opened::Stream(reader) => reader.respond(permit),
-        })
+        Ok(Answer::Now(match session.post(payload) {
+            Opened::Nothing => empty(StatusCode::ACCEPTED).into(),
+            Opened::Answer(answer) => Reply::Json(StatusCode::OK, answer),
+            Opened::Refused(error) => Reply::Json(StatusCode::BAD_REQUEST, error.into()),
+            Opened::Stream(reader) => return Ok(reader.respond(permit)),
+        }))
     }
 
     /// The stream of what belongs to no request, or the rest of one that broke.
@@ -264,7 +285,7 @@ impl Endpoint {
         headers: &HeaderMap,
         permit: Permit,
         principal: Option<&str>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Reply, Refusal> {
         self.refuse_modern(headers)?;
         if !accepts(headers, ["text/event-stream"]) {
             let why = "`Accept` must allow text/event-stream";
@@ -274,17 +295,14 @@ impl Endpoint {
         let last_event = headers.get(LAST_EVENT_ID).map(HeaderValue::as_bytes);
         let why = "`Last-Event-ID` names no event of this session";
         let reader = session.listen(last_event);
-        Ok(reader.ok_or_else(|| Refusal::new(StatusCode::BAD_REQUEST, why))?.stream(permit))
+        let reader = reader.ok_or_else(|| Refusal::new(StatusCode::BAD_REQUEST, why))?;
+        Ok(reader.stream(permit))
     }
 
-    fn delete(
-        &self,
-        headers: &HeaderMap,
-        principal: Option<&str>,
-    ) -> Result<Response<Body>, Refusal> {
+    fn delete(&self, headers: &HeaderMap, principal: Option<&str>) -> Result<Reply, Refusal> {
         self.refuse_modern(headers)?;
         self.0.sessions.remove(self.session(headers, principal)?.id());
-        Ok(empty(StatusCode::NO_CONTENT))
+        Ok(empty(StatusCode::NO_CONTENT).into())
     }
 
     /// 2026-07-28, and an endpoint without sessions, know POST only.
@@ -304,12 +322,13 @@ impl Endpoint {
         headers: &HeaderMap,
         principal: Option<&str>,
     ) -> Result<Arc<session::Session>, Refusal> {
-        let Some(id) = headers.get(SESSION_ID) else {
+        let Some(id) = headers.get(&SESSION) else {
             let why = "send `initialize` first and then its `Mcp-Session-Id`, or put \
                        `io.modelcontextprotocol/protocolVersion` into `params._meta`";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, why));
         };
-        let found = id.to_str().ok().and_then(|id| self.0.sessions.find(id, principal));
+        let id = std::str::from_utf8(id.as_bytes()).ok();
+        let found = id.and_then(|id| self.0.sessions.find(id, principal));
         let found = found.filter(|session| !session.is_single());
         let why = "no such session: send `initialize` again, without `Mcp-Session-Id`";
         found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, why))
@@ -320,13 +339,14 @@ impl Endpoint {
     #[cfg(feature = "websocket")]
     fn upgrade(
         &self,
-        head: Parts,
+        head: &mut Parts,
         config: &websocket::Config,
         permit: Permit,
         principal: Option<Arc<str>>,
     ) -> Response<Body> {
         let host = head.extensions.get::<serve::Upgraded>().cloned();
-        let mut request = Request::from_parts(head, ());
+        let (nothing, ()) = Request::new(()).into_parts();
+        let mut request = Request::from_parts(std::mem::replace(head, nothing), ());
         let (response, conversation) = websocket::server::accept(&mut request, config);
         if let Some(conversation) = conversation {
             let (service, mut end) = (self.0.service.of(principal), self.0.end.subscribe());
@@ -359,8 +379,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let answer = self.clone().answer(request);
-        Box::pin(async move { Ok(answer.await) })
+        let endpoint = self.clone();
+        Box::pin(async move { Ok(endpoint.answer(request).await) })
     }
 }
 
@@ -376,16 +396,24 @@ impl fmt::Debug for Endpoint {
 /// Whether `Content-Type` is JSON and `Accept` allows what may come back.
 fn check_media(headers: &HeaderMap, streams: bool) -> Result<(), Refusal> {
     let content = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    let essence = content.split(|&byte| byte == b';').next().unwrap_or_default();
-    if !essence.trim_ascii().eq_ignore_ascii_case(b"application/json") {
+    if !is_json(content) {
         let why = "`Content-Type` must be application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
-    if streams && !accepts(headers, ["application/json", "text/event-stream"]) {
+    let usual = headers.get(ACCEPT).is_some_and(|accept| accept == USUAL_ACCEPT);
+    if streams && !usual && !accepts(headers, ["application/json", "text/event-stream"]) {
         let why = "`Accept` must allow application/json and text/event-stream";
         return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
     }
     Ok(())
+}
+
+/// What clients send: known without a look at its parts.
+const USUAL_ACCEPT: &str = "application/json, text/event-stream";
+
+fn is_json(content: &[u8]) -> bool {
+    let essence = || content.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    content == b"application/json" || essence().eq_ignore_ascii_case(b"application/json")
 }
 
 /// Whether every one of these media types may come back; no `Accept` allows everything (RFC 9110
@@ -417,9 +445,28 @@ fn is_in(media: &[u8], range: &[u8]) -> bool {
 }
 
 fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::full(body.into()));
+    json_in(HeaderMap::new(), status, body.into())
+}
+
+/// JSON with its headers in the map of the request's: it has the room, and hyper keeps it for the
+/// head of the next request.
+fn json_in(mut headers: HeaderMap, status: StatusCode, body: Bytes) -> Response<Body> {
+    headers.clear();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut response = Response::new(Body::full(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    *response.headers_mut() = headers;
+    response
+}
+
+/// A stream of events, its headers where those of the request were.
+fn events_in(mut headers: HeaderMap, body: Body) -> Response<Body> {
+    headers.clear();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(&BUFFERING, HeaderValue::from_static("no"));
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
     response
 }
 

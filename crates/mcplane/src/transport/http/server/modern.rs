@@ -3,11 +3,11 @@
 //! JSON if nothing streams, server-sent events if something does: the headers are held back until
 //! the handler has said something, so that an early error still gets its status.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, StatusCode};
 use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::message::{Kind, Message, Part};
 use mcplane_proto::method::Method;
@@ -17,8 +17,8 @@ use tokio::time::timeout;
 
 use super::body::Source;
 use super::classify::{Misfit, Named, Payload, status};
-use super::{Answer, Body, Endpoint, Permit, empty, json, log, session};
-use crate::server::{Change, Connection};
+use super::{Answer, Body, Endpoint, Permit, Reply, empty, log};
+use crate::server::{Change, Connection, Service};
 
 /// How long the headers wait for a handler that says nothing. Proxies give up after about a minute.
 const HOLD: Duration = Duration::from_secs(15);
@@ -30,6 +30,48 @@ const ANSWER_BYTES: usize = 512;
 /// [`NOTES_BYTES_MAX`](crate::server::NOTES_BYTES_MAX).
 const CHUNKS_MAX: usize = 2;
 
+/// Connections that are kept for the requests to come, at most: as many as one client usually has
+/// in flight.
+const SPARE_MAX: usize = 64;
+
+/// Room for an answer that each of them keeps, in bytes.
+const SPARE_BYTES: usize = 8 * 1024;
+
+/// Connections that have answered and remember nothing: to make one costs more than to keep one.
+#[derive(Default)]
+#[allow(clippy::vec_box, reason = "they move between requests, and are a kilobyte each")]
+pub(super) struct Spare(Mutex<Vec<Box<Connection>>>);
+
+impl Spare {
+    fn take(&self, service: &Service, principal: Option<Arc<str>>) -> Box<Connection> {
+        let spare = self.lock().pop();
+        match spare {
+            Some(mut connection) => {
+                connection.serve_for(principal);
+                connection
+            }
+            None => Box::new(Connection::new(service.of(principal))),
+        }
+    }
+
+    fn put(&self, mut connection: Box<Connection>) {
+        if !connection.is_blank() {
+            return;
+        }
+        connection.out.clear();
+        connection.out.shrink_to(SPARE_BYTES);
+        let mut spare = self.lock();
+        if spare.len() < SPARE_MAX {
+            spare.push(connection);
+        }
+    }
+
+    #[allow(clippy::vec_box, reason = "as above")]
+    fn lock(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Answers a request of 2026-07-28.
 pub(super) fn answer(
     endpoint: &Endpoint,
@@ -39,16 +81,16 @@ pub(super) fn answer(
 ) -> Answer {
     if message.kind() == Kind::Notification {
         // Nothing to cancel by an id that the client chose: closing the stream does that.
-        return Answer::Now(empty(StatusCode::ACCEPTED));
+        return Answer::Now(empty(StatusCode::ACCEPTED).into());
     }
     let service = &endpoint.0.service;
     let changes = (message.method() == Some(Method::Listen)).then(|| service.changes());
-    let id = message.share(Part::Id).unwrap_or_default();
-    let mut exchange = Exchange { connection: Connection::new(service.of(principal)), changes };
-    exchange.connection.out.reserve(ANSWER_BYTES);
-    exchange.connection.message(Instant::now(), message);
-    exchange.connection.send_notes();
-    exchange.respond(endpoint, id, permit)
+    let id_len = message.part(Part::Id).map(<[u8]>::len);
+    let mut connection = endpoint.0.spare.take(service, principal);
+    connection.out.reserve(ANSWER_BYTES);
+    connection.message(Instant::now(), message);
+    connection.send_notes();
+    Exchange { connection, changes, id_len }.respond(endpoint, permit)
 }
 
 /// Answers a request of the legacy eras for an endpoint that keeps no sessions. Nobody can be asked
@@ -60,7 +102,7 @@ pub(super) fn answer_stateless(
     principal: Option<Arc<str>>,
     permit: Permit,
 ) -> Answer {
-    let mut connection = Connection::new(endpoint.0.service.of(principal));
+    let mut connection = Box::new(Connection::new(endpoint.0.service.of(principal)));
     // 2025-03-26 did not name itself (2025-06-18 transports §Protocol version header).
     let revision = match Named::of(headers) {
         Named::Legacy(revision) => revision,
@@ -70,7 +112,7 @@ pub(super) fn answer_stateless(
     match payload {
         Payload::Initialize(message) => connection.message(now, message),
         Payload::Message(message) if message.kind() != Kind::Request => {
-            return Answer::Now(empty(StatusCode::ACCEPTED));
+            return Answer::Now(empty(StatusCode::ACCEPTED).into());
         }
         Payload::Message(message) | Payload::Modern(message) => {
             connection.session.assume(revision);
@@ -79,7 +121,7 @@ pub(super) fn answer_stateless(
         Payload::Batch(_) if !revision.has_batches() => {
             let why = "batches are not part of this revision";
             let error = ErrorObject::new(Code::INVALID_REQUEST, why);
-            return Answer::Now(Misfit::new(None, error).response());
+            return Answer::Now(Misfit::new(None, error).reply());
         }
         Payload::Batch(batch) => {
             connection.session.assume(revision);
@@ -87,26 +129,28 @@ pub(super) fn answer_stateless(
         }
     }
     connection.send_notes();
-    // Errors of the legacy eras ride on 200: no answer begins like that of no id.
-    Exchange { connection, changes: None }.respond(endpoint, Bytes::new(), permit)
+    // Errors of the legacy eras ride on 200.
+    Exchange { connection, changes: None, id_len: None }.respond(endpoint, permit)
 }
 
 struct Exchange {
-    connection: Connection,
+    connection: Box<Connection>,
     changes: Option<broadcast::Receiver<Change>>,
+    /// Bytes of the id of a request whose errors have a status of their own.
+    id_len: Option<usize>,
 }
 
 impl Exchange {
     /// An inline handler has answered already: it needs neither a future nor a timer.
-    fn respond(self, endpoint: &Endpoint, id: Bytes, permit: Permit) -> Answer {
+    fn respond(self, endpoint: &Endpoint, permit: Permit) -> Answer {
         if self.is_silent() {
-            return Answer::Later(Box::pin(self.hold(endpoint.clone(), id, permit)));
+            return Answer::Later(Box::pin(self.hold(endpoint.clone(), permit)));
         }
-        Answer::Now(self.begin(endpoint, &id, permit))
+        Answer::Now(self.begin(endpoint, permit))
     }
 
     /// Waits until the handler has said something, or for as long as proxies do.
-    async fn hold(mut self, endpoint: Endpoint, id: Bytes, permit: Permit) -> Response<Body> {
+    async fn hold(mut self, endpoint: Endpoint, permit: Permit) -> Reply {
         let said = async {
             while self.is_silent() {
                 let event = self.connection.events.recv().await;
@@ -115,21 +159,32 @@ impl Exchange {
             }
         };
         let _ = timeout(HOLD, said).await;
-        self.begin(&endpoint, &id, permit)
+        self.begin(&endpoint, permit)
     }
 
     /// JSON if that is all there is; events at once if the answer is among them; else a stream.
-    fn begin(mut self, endpoint: &Endpoint, id: &[u8], permit: Permit) -> Response<Body> {
+    fn begin(mut self, endpoint: &Endpoint, permit: Permit) -> Reply {
         if self.is_over() {
-            match one_line(std::mem::take(&mut self.connection.out)) {
-                Ok(answer) if answer.is_empty() => return empty(StatusCode::ACCEPTED),
-                Ok(answer) => return json(status_of(id, &answer), answer),
-                Err(lines) => return session::event_stream(Body::full(events(&lines))),
-            }
+            let reply = self.reply();
+            endpoint.0.spare.put(self.connection);
+            return reply;
         }
         let (chunks, body) = mpsc::channel(CHUNKS_MAX);
         tokio::spawn(self.stream(chunks, endpoint.0.end.subscribe()));
-        session::event_stream(Body::stream(Source::Task(body), permit))
+        Reply::Events(Body::stream(Source::Task(body), permit))
+    }
+
+    /// All that was said, when no more comes.
+    fn reply(&mut self) -> Reply {
+        let out = &self.connection.out;
+        match memchr::memchr(b'\n', out) {
+            None => empty(StatusCode::ACCEPTED).into(),
+            Some(end) if end + 1 == out.len() => {
+                let answer = self.connection.take_line();
+                Reply::Json(status_of(self.id_len, &answer), answer)
+            }
+            Some(_) => Reply::Events(Body::full(events(out))),
+        }
     }
 
     fn is_silent(&self) -> bool {
@@ -183,26 +238,14 @@ async fn next(
     }
 }
 
-/// The only line of an output, without its end; the output itself if it has more.
-fn one_line(mut out: Vec<u8>) -> Result<Vec<u8>, Vec<u8>> {
-    let end = memchr::memchr(b'\n', &out);
-    if end.is_some_and(|end| end + 1 < out.len()) {
-        return Err(out);
-    }
-    out.pop();
-    Ok(out)
-}
-
-/// The status of an answer to the request `id`: errors of 2026-07-28 have one.
-fn status_of(id: &[u8], answer: &[u8]) -> StatusCode {
-    let is_error = answer
-        .strip_prefix(br#"{"jsonrpc":"2.0","id":"#.as_slice())
-        .and_then(|rest| rest.strip_prefix(id))
-        .is_some_and(|rest| rest.starts_with(b",\"error\":"));
-    if !is_error || id.is_empty() {
+/// The status of an answer to a request with so long an id: errors of 2026-07-28 have one.
+fn status_of(id_len: Option<usize>, answer: &Bytes) -> StatusCode {
+    const BEFORE_ID: usize = br#"{"jsonrpc":"2.0","id":"#.len();
+    let rest = id_len.and_then(|len| answer.get(BEFORE_ID + len..)).unwrap_or_default();
+    if !rest.starts_with(b",\"error\":") {
         return StatusCode::OK;
     }
-    let message = Message::scan(answer.to_vec()).ok();
+    let message = Message::scan(answer.clone()).ok();
     let error = message.as_ref().and_then(|message| message.part(Part::Error));
     let error = error.and_then(|json| serde_json::from_slice::<ErrorObject>(json).ok());
     error.map_or(StatusCode::OK, |error| status(error.code))
@@ -210,7 +253,7 @@ fn status_of(id: &[u8], answer: &[u8]) -> StatusCode {
 
 /// Lines as events, one message each.
 fn events(lines: &[u8]) -> Bytes {
-    let mut events = Vec::with_capacity(lines.len() + 64);
+    let mut events = Vec::with_capacity(lines.len() + log::EVENT_BYTES);
     for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         log::event(&mut events, None, line);
     }

@@ -49,12 +49,10 @@ impl Origins {
             let why = "this endpoint does not answer to that `Host`";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
         }
-        let mut origins = headers.get_all(ORIGIN).iter();
-        let origin = match (origins.next(), origins.next()) {
-            (None, _) => return Ok(None),
-            (Some(origin), None) => origin,
-            _ => return Err(Refusal::new(StatusCode::FORBIDDEN, "`Origin` is repeated")),
-        };
+        let Some(origin) = headers.get(ORIGIN) else { return Ok(None) };
+        if headers.get_all(ORIGIN).iter().nth(1).is_some() {
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "`Origin` is repeated"));
+        }
         if self.allows(origin) {
             return Ok(Some(origin.clone()));
         }
@@ -85,7 +83,9 @@ fn without_port(authority: &str) -> Option<&str> {
     };
     let is_port = port.is_empty()
         || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:%".contains(&byte);
+    let is_name = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':' | b'%')
+    };
     (is_port && !host.is_empty() && host.bytes().all(is_name)).then_some(host)
 }
 

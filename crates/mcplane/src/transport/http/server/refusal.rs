@@ -28,11 +28,12 @@ impl Refusal {
         Self { header: Some(header), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, why) }
     }
 
-    /// 405.
+    /// 404.
     pub(super) fn nothing_here() -> Self {
         Self::new(StatusCode::NOT_FOUND, "there is no MCP endpoint at this path")
     }
 
+    /// 405.
     pub(super) fn not_allowed(allowed: &'static str) -> Self {
         let header = (ALLOW, HeaderValue::from_static(allowed));
         let why = "this method is not allowed here";

@@ -13,6 +13,7 @@ use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, Request, Response};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming as RequestBody;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until};
@@ -108,16 +109,11 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
     let Ok((stream, _permit)) = incoming.handshake().await else { return };
     let never = End::new(std::future::pending());
     let (stream, _) = Patient::new(stream, &shared.listen, never);
-    let activity = Arc::new(Activity::new(shared.limits));
-    let upgraded = Upgraded::default();
-    let site = Visit {
-        site: Arc::clone(&shared.site),
-        activity: Arc::clone(&activity),
-        upgraded: upgraded.clone(),
-        refused,
-    };
+    let visit = Arc::new(Visit::new(&shared, refused));
+    let service = service_fn(|request| Active::new(&visit).answer(request));
     let builder = builder(shared.limits);
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), site));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
     let mut end = pin!(end);
     let mut ending = false;
     loop {
@@ -129,14 +125,14 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
                 ending = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = sleep_until(activity.deadline()) => {
-                if activity.is_idle() && activity.deadline() <= Instant::now() {
+            () = sleep_until(visit.deadline()) => {
+                if visit.is_idle() && visit.deadline() <= Instant::now() {
                     return;
                 }
             }
         }
     }
-    if let Some(conversation) = upgraded.take() {
+    if let Some(conversation) = visit.upgraded.take() {
         conversation.await;
     }
 }
@@ -174,9 +170,13 @@ fn builder(limits: ConnectionLimits) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// When a connection was last in use.
-struct Activity {
+/// The site, as one connection sees it, and when the connection was last in use.
+struct Visit {
+    site: Arc<dyn Site>,
     limits: ConnectionLimits,
+    upgraded: Upgraded,
+    /// The connection is one too many.
+    refused: Option<Duration>,
     began: Instant,
     /// Requests that are being answered.
     active: AtomicUsize,
@@ -184,10 +184,13 @@ struct Activity {
     used_ms: AtomicU64,
 }
 
-impl Activity {
-    fn new(limits: ConnectionLimits) -> Self {
+impl Visit {
+    fn new(shared: &Shared, refused: Option<Duration>) -> Self {
         Self {
-            limits,
+            site: Arc::clone(&shared.site),
+            limits: shared.limits,
+            upgraded: Upgraded::default(),
+            refused,
             began: Instant::now(),
             active: AtomicUsize::new(0),
             used_ms: AtomicU64::new(0),
@@ -209,12 +212,28 @@ impl Activity {
 }
 
 /// A request that is being answered.
-struct Active(Arc<Activity>);
+struct Active(Arc<Visit>);
 
 impl Active {
-    fn new(activity: &Arc<Activity>) -> Self {
-        activity.active.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(activity))
+    fn new(visit: &Arc<Visit>) -> Self {
+        visit.active.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(visit))
+    }
+
+    async fn answer(
+        self,
+        mut request: Request<RequestBody>,
+    ) -> Result<Response<Tracked>, Infallible> {
+        if request.headers().contains_key(UPGRADE) {
+            request.extensions_mut().insert(self.0.upgraded.clone());
+        }
+        let endpoint = self.0.site.endpoint(request.uri().path());
+        let response = match (self.0.refused, endpoint) {
+            (Some(retry_after), _) => turn_away(retry_after),
+            (None, Some(endpoint)) => endpoint.answer(request).await,
+            (None, None) => Refusal::nothing_here().response(),
+        };
+        Ok(response.map(|body| Tracked { body, _active: self }))
     }
 }
 
@@ -223,42 +242,6 @@ impl Drop for Active {
         let used = self.0.began.elapsed().as_millis();
         self.0.used_ms.store(u64::try_from(used).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
         self.0.active.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The site, as one connection sees it.
-struct Visit {
-    site: Arc<dyn Site>,
-    activity: Arc<Activity>,
-    upgraded: Upgraded,
-    /// The connection is one too many.
-    refused: Option<Duration>,
-}
-
-impl hyper::service::Service<Request<RequestBody>> for Visit {
-    type Response = Response<Tracked>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, mut request: Request<RequestBody>) -> Self::Future {
-        let active = Active::new(&self.activity);
-        if let Some(retry_after) = self.refused {
-            let response = turn_away(retry_after).map(|body| Tracked { body, _active: active });
-            return Box::pin(std::future::ready(Ok(response)));
-        }
-        if request.headers().contains_key(UPGRADE) {
-            request.extensions_mut().insert(self.upgraded.clone());
-        }
-        let Some(endpoint) = self.site.endpoint(request.uri().path()) else {
-            let response = Refusal::nothing_here().response();
-            let response = response.map(|body| Tracked { body, _active: active });
-            return Box::pin(std::future::ready(Ok(response)));
-        };
-        let answer = endpoint.answer(request);
-        Box::pin(async move {
-            let response = answer.await;
-            Ok(response.map(|body| Tracked { body, _active: active }))
-        })
     }
 }
 

@@ -11,10 +11,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use mcplane_proto::error::{Code, ErrorObject};
-use mcplane_proto::headers::SESSION_ID;
 use mcplane_proto::message::{Message, write};
 use mcplane_proto::version::Revision;
 use tokio::sync::Notify;
@@ -24,7 +22,7 @@ use super::body::Source;
 use super::classify::Payload;
 use super::log::{Log, Taken};
 use super::refusal::Refusal;
-use super::{Answer, Body, Permit, json};
+use super::{Answer, Body, Permit, Reply, SESSION, json};
 use crate::server::{Connection, Service, Then};
 
 /// How long the headers of an answer wait for a handler that says nothing. Then the client gets a
@@ -197,15 +195,10 @@ impl Session {
             return Opened::Refused(body);
         }
         let route = state.take(payload);
-        let (out, cuts) = state.connection.take_cuts();
-        if let [cut] = cuts.as_slice()
-            && (cut.route, cut.then) == (Some(route), Then::End)
-            && !state.is_single
-        {
-            let mut out = out;
-            out.pop();
-            return if out.is_empty() { Opened::Nothing } else { Opened::Answer(out.into()) };
+        if let Some(answer) = state.take_answer(route) {
+            return if answer.is_empty() { Opened::Nothing } else { Opened::Answer(answer) };
         }
+        let (out, cuts) = state.connection.take_cuts();
         let is_answered = cuts.iter().any(|cut| cut.route == Some(route));
         let opens = !state.is_single && (is_answered || state.connection.awaits(route));
         let number = state.attach();
@@ -314,6 +307,11 @@ impl State {
         self.routes
     }
 
+    /// The answer to what was just taken in, if it is complete and all that was said.
+    fn take_answer(&mut self, route: u64) -> Option<Bytes> {
+        if self.is_single { None } else { self.connection.take_answer(route) }
+    }
+
     /// Sorts lines into the streams that they belong to.
     fn sort(&mut self, out: Vec<u8>, cuts: &[crate::server::Cut]) {
         let out = Bytes::from(out);
@@ -390,7 +388,7 @@ pub(super) fn initialize(
     // One that is refused takes no place: another would have to go for it.
     if let (true, Ok(id)) = (session.is_open(), HeaderValue::from_str(&session.id)) {
         sessions.open(service, &session)?;
-        response.headers_mut().insert(HeaderName::from_static(SESSION_ID), id);
+        response.headers_mut().insert(&SESSION, id);
     }
     Ok(response)
 }
@@ -412,13 +410,13 @@ impl Reader {
         }
     }
 
-    async fn hold(self, permit: Permit) -> Response<Body> {
+    async fn hold(self, permit: Permit) -> Reply {
         let _ = timeout(HOLD, std::future::poll_fn(|cx| self.poll_news(cx))).await;
         self.begin(permit)
     }
 
     /// JSON if that is all there is; events at once if the last one is among them; else a stream.
-    fn begin(mut self, permit: Permit) -> Response<Body> {
+    fn begin(mut self, permit: Permit) -> Reply {
         let mut state = self.session.lock();
         let has_priming = state.has_priming();
         let Some(log) = state.logs.get_mut(&self.route) else {
@@ -431,7 +429,7 @@ impl Reader {
             return if answer.is_empty() {
                 self.stream(permit)
             } else {
-                json(StatusCode::OK, answer)
+                Reply::Json(StatusCode::OK, answer)
             };
         }
         self.first = log.begin(self.route, has_priming);
@@ -440,14 +438,14 @@ impl Reader {
         {
             drop(state);
             let first = self.first.as_deref().unwrap_or_default();
-            return event_stream(Body::full([first, &*events].concat().into()));
+            return Reply::Events(Body::full([first, &*events].concat().into()));
         }
         drop(state);
         self.stream(permit)
     }
 
-    pub(super) fn stream(self, permit: Permit) -> Response<Body> {
-        event_stream(Body::stream(Source::Session(self), permit))
+    pub(super) fn stream(self, permit: Permit) -> Reply {
+        Reply::Events(Body::stream(Source::Session(self), permit))
     }
 
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
@@ -489,16 +487,6 @@ impl Drop for Reader {
             self.session.end();
         }
     }
-}
-
-/// A response that streams events.
-pub(super) fn event_stream(body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
 }
 
 /// Takes over what handlers send and what the server tells, until the session ends.
