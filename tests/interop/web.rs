@@ -2,7 +2,10 @@
 //! or the official server-everything.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,7 +14,7 @@ use mcplane::{
     client::{Change, EraChoice, ListenFilter},
     proto::version::Era,
     transport::http::client::Http,
-    types::ElicitResult,
+    types::{ElicitResult, ResourceUpdatedParams},
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
@@ -31,16 +34,30 @@ struct Abilities {
     hears_cancel: bool,
     asks: bool,
     changes: bool,
+    /// It tells of changes of a resource.
+    watches: bool,
     /// It sends its client away in the middle of a call, and has the answer when it comes back.
     resumes: bool,
     /// It has sessions to forget.
     sessions: bool,
 }
 
-const NONE: Abilities =
-    Abilities { hears_cancel: false, asks: false, changes: false, resumes: false, sessions: false };
-const ALL: Abilities =
-    Abilities { hears_cancel: true, asks: true, changes: true, resumes: true, sessions: true };
+const ALL: Abilities = Abilities {
+    hears_cancel: true,
+    asks: true,
+    changes: true,
+    watches: true,
+    resumes: true,
+    sessions: true,
+};
+
+/// In HTTP+SSE and in the modern era nothing is resumed, and there are no sessions to forget.
+const UNRESUMED: Abilities = Abilities { resumes: false, sessions: false, ..ALL };
+
+/// A server of the older revisions without sessions: each call is on its own. What it would ask or
+/// tell has no way to the client, and a cancellation none to the call.
+const STATELESS: Abilities =
+    Abilities { hears_cancel: false, asks: false, changes: false, watches: false, ..UNRESUMED };
 
 macro_rules! servers {
     ($($name:ident: $peer:ident $kind:literal $choice:ident speaks $era:ident, $abilities:expr;)+) => {
@@ -54,24 +71,22 @@ macro_rules! servers {
 
 servers! {
     ts1_http: Ts1 "http" Auto speaks Legacy, ALL;
-    ts1_sse: Ts1 "sse" Auto speaks Legacy, Abilities { resumes: false, sessions: false, ..ALL };
-    // In the modern era nothing is resumed and there are no sessions.
-    ts2_http: Ts2 "http" Auto speaks Modern, Abilities { resumes: false, sessions: false, ..ALL };
-    // Its handler serves the older revisions without sessions, so that it can ask nobody.
-    ts2_http_legacy: Ts2 "http" Legacy speaks Legacy, NONE;
-    python_http: Python "http" Auto speaks Modern, Abilities { hears_cancel: true, ..NONE };
+    ts1_sse: Ts1 "sse" Auto speaks Legacy, UNRESUMED;
+    ts2_http: Ts2 "http" Auto speaks Modern, UNRESUMED;
+    // It and rmcp have no server of HTTP+SSE.
+    // `createMcpHandler` serves the older revisions by its `legacyStatelessFallback` alone.
+    ts2_http_legacy: Ts2 "http" Legacy speaks Legacy, STATELESS;
+    python_http: Python "http" Auto speaks Modern, UNRESUMED;
     python_http_legacy: Python "http" Legacy speaks Legacy, ALL;
-    python_sse: Python "sse" Legacy speaks Legacy, Abilities { resumes: false, sessions: false, ..ALL };
-    rmcp_http: Rmcp "http" Auto speaks Modern, Abilities { hears_cancel: true, ..NONE };
-    rmcp_http_legacy: Rmcp "http" Legacy speaks Legacy,
-        Abilities { changes: false, resumes: false, ..ALL };
+    python_sse: Python "sse" Legacy speaks Legacy, UNRESUMED;
+    rmcp_http: Rmcp "http" Auto speaks Modern, UNRESUMED;
+    rmcp_http_legacy: Rmcp "http" Legacy speaks Legacy, ALL;
     // With sessions it discovers older revisions only.
     go_http: Go "http" Auto speaks Legacy, ALL;
     go_http_legacy: Go "http" Legacy speaks Legacy, ALL;
-    go_stateless: Go "stateless" Auto speaks Modern,
-        Abilities { hears_cancel: true, changes: true, ..NONE };
-    go_stateless_legacy: Go "stateless" Legacy speaks Legacy, NONE;
-    go_sse: Go "sse" Legacy speaks Legacy, Abilities { resumes: false, sessions: false, ..ALL };
+    go_stateless: Go "stateless" Auto speaks Modern, UNRESUMED;
+    go_stateless_legacy: Go "stateless" Legacy speaks Legacy, STATELESS;
+    go_sse: Go "sse" Legacy speaks Legacy, UNRESUMED;
 }
 
 async fn check(peer: Peer, kind: &str, (choice, era): (EraChoice, Era), abilities: Abilities) {
@@ -84,16 +99,23 @@ async fn check(peer: Peer, kind: &str, (choice, era): (EraChoice, Era), abilitie
     let path = if kind == "sse" { "/sse" } else { "/mcp" };
     let site = Site::at(port, path, &words, &[]);
     let tap = Tap::on(&site);
-    let asked = Arc::<Mutex<u32>>::default();
-    let client = connect(&tap.url, choice, &asked).await;
+    let seen = Arc::<Seen>::default();
+    let client = connect(&tap.url, choice, &seen).await;
     assert_eq!(client.peer().era(), era);
     within("basics", basics(&client)).await;
     within("cancel", cancel(&client, abilities.hears_cancel)).await;
     if abilities.asks {
-        within("ask", ask(&client, &asked)).await;
+        within("ask", ask(&client, &seen)).await;
+        let in_result = tap.was_asked("\"inputResponses\"");
+        assert_eq!(in_result, era == Era::Modern, "it asks as its era does");
     }
     if abilities.changes {
         within("change", change(&client)).await;
+    }
+    if abilities.watches {
+        within("watch", watch(&client, &seen)).await;
+        let subscribed = tap.was_asked("\"resources/subscribe\"");
+        assert_eq!(subscribed, era == Era::Legacy, "a modern server is listened to");
     }
     if abilities.resumes {
         within("leave", leave(&client)).await;
@@ -106,13 +128,27 @@ async fn check(peer: Peer, kind: &str, (choice, era): (EraChoice, Era), abilitie
     }
 }
 
-async fn connect(url: &str, choice: EraChoice, asked: &Arc<Mutex<u32>>) -> Client {
-    let asked = Arc::clone(asked);
-    let builder = Client::builder("mcplane", "1").revision(choice).on_elicit_form(move |form| {
-        assert_eq!(form.message, "Who are you?");
-        *asked.lock().unwrap() += 1;
-        async { ElicitResult::accept().with("name", "Ada") }
-    });
+/// What a server asked and told its client.
+#[derive(Default)]
+struct Seen {
+    questions: AtomicUsize,
+    updates: Mutex<Vec<String>>,
+}
+
+async fn connect(url: &str, choice: EraChoice, seen: &Arc<Seen>) -> Client {
+    let (asked, told) = (Arc::clone(seen), Arc::clone(seen));
+    let builder = Client::builder("mcplane", "1")
+        .revision(choice)
+        .on_elicit_form(move |form| {
+            assert_eq!(form.message, "Who are you?");
+            asked.questions.fetch_add(1, Ordering::Relaxed);
+            async { ElicitResult::accept().with("name", "Ada") }
+        })
+        .on_notification(move |notification| {
+            if let Some(updated) = notification.parse::<ResourceUpdatedParams>().unwrap() {
+                told.updates.lock().unwrap().push(updated.uri);
+            }
+        });
     within("connect", builder.connect(Http::new(url).unwrap())).await.unwrap()
 }
 
@@ -153,9 +189,9 @@ async fn cancel(client: &Client, is_heard: bool) {
     }
 }
 
-async fn ask(client: &Client, asked: &Mutex<u32>) {
+async fn ask(client: &Client, seen: &Seen) {
     assert_eq!(text(client, "ask", json!({})).await, "accept Ada");
-    assert_eq!(*asked.lock().unwrap(), 1);
+    assert_eq!(seen.questions.load(Ordering::Relaxed), 1);
 }
 
 async fn change(client: &Client) {
@@ -165,6 +201,19 @@ async fn change(client: &Client) {
     assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
     let tools = client.list_tools().await.unwrap();
     assert!(tools.iter().any(|tool| tool.name == "extra"), "the new tool is not listed");
+}
+
+async fn watch(client: &Client, seen: &Seen) {
+    const NOTE: &str = "memo://note";
+    client.subscribe(NOTE).await.unwrap();
+    assert_eq!(text(client, "touch", json!({})).await, "touched");
+    while seen.updates.lock().unwrap().is_empty() {
+        sleep(Duration::from_millis(20)).await;
+    }
+    client.unsubscribe(NOTE).await.unwrap();
+    assert_eq!(text(client, "touch", json!({})).await, "touched");
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(*seen.updates.lock().unwrap(), [NOTE], "once, and no more when nobody wants it");
 }
 
 async fn leave(client: &Client) {

@@ -1,14 +1,18 @@
 """A server on the Python SDK 2.x: `echo.py`, over stdio, or `echo.py http|sse PORT`. It speaks both eras: the client's opening decides."""
 
 import sys
+from typing import Annotated
 
 import anyio
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp.server.streamable_http import EventMessage, EventStore
+from mcp_types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
 from pydantic import BaseModel
 
 server = MCPServer("echo-python")
 counts = {"cancelled": 0}
+NOTE = "memo://note"
+subscribed = set()
 
 
 @server.tool(structured_output=False)
@@ -63,14 +67,27 @@ def add_features():
     def cancelled() -> str:
         return str(counts["cancelled"])
 
-    async def ask(context: Context) -> str:
-        answer = await context.elicit("Who are you?", Who)
+    # The SDK asks as the client's era wants: with a request of its own, or with the call's result.
+    async def who() -> Elicit[Who]:
+        return Elicit("Who are you?", Who)
+
+    async def ask(answer: Annotated[ElicitationResult[Who], Resolve(who)]) -> str:
         return f"{answer.action} {answer.data.name}" if answer.action == "accept" else answer.action
 
     async def change(context: Context) -> str:
         server.add_tool(lambda: "extra", name="extra")
-        await context.session.send_tool_list_changed()
+        if is_modern(context):
+            await context.notify_tools_changed()
+        else:
+            await context.session.send_tool_list_changed()
         return "changed"
+
+    async def touch(context: Context) -> str:
+        if is_modern(context):
+            await context.notify_resource_updated(NOTE)
+        elif NOTE in subscribed:
+            await context.session.send_resource_updated(NOTE)
+        return "touched"
 
     async def leave(context: Context) -> str:
         await anyio.sleep(0.05)  # the event that the client comes back with goes out beside this call
@@ -78,8 +95,30 @@ def add_features():
         await anyio.sleep(0.1)
         return "came back"
 
-    for tool in [steps, sleep, cancelled, ask, change, leave]:
+    for tool in [steps, sleep, cancelled, ask, change, touch, leave]:
         server.add_tool(tool, structured_output=False)
+    server.resource(NOTE, name="note")(lambda: "A note.")
+    watch_resources()
+
+
+def is_modern(context):
+    return context.protocol_version >= "2026-07-28"
+
+
+def watch_resources():
+    """`MCPServer` has no place for these two of the older revisions, but what it is made of has."""
+
+    async def subscribe(_context, params):
+        subscribed.add(str(params.uri))
+        return EmptyResult()
+
+    async def unsubscribe(_context, params):
+        subscribed.discard(str(params.uri))
+        return EmptyResult()
+
+    add = server._lowlevel_server.add_request_handler
+    add("resources/subscribe", SubscribeRequestParams, subscribe)
+    add("resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { SubscribeRequestSchema, UnsubscribeRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 
 const text = (text) => ({ content: [{ type: 'text', text }] });
@@ -13,6 +14,7 @@ const sleep = (ms, signal) => new Promise((done, gone) => {
   signal?.addEventListener('abort', () => (clearTimeout(timer), cancelled++, gone(new Error('cancelled'))));
 });
 let cancelled = 0;
+const NOTE = 'memo://note';
 
 function newServer() {
   const server = new McpServer({ name: 'echo-ts1', version: '1.0.0' });
@@ -42,6 +44,15 @@ function newServer() {
       return text(`${action} ${content?.name}`);
     });
     tool('change', {}, () => (tool('extra', {}, () => text('extra')), text('changed')));
+    const subscribed = new Set();
+    server.registerResource('note', NOTE, {}, () => ({ contents: [{ uri: NOTE, text: 'A note.' }] }));
+    server.server.registerCapabilities({ resources: { subscribe: true } });
+    server.server.setRequestHandler(SubscribeRequestSchema, ({ params }) => (subscribed.add(params.uri), {}));
+    server.server.setRequestHandler(UnsubscribeRequestSchema, ({ params }) => (subscribed.delete(params.uri), {}));
+    tool('touch', {}, async () => {
+      if (subscribed.has(NOTE)) await server.server.sendResourceUpdated({ uri: NOTE });
+      return text('touched');
+    });
     tool('leave', {}, async (_args, { closeSSEStream }) => {
       closeSSEStream?.();
       await sleep(100);

@@ -14,9 +14,11 @@ const sleep = (ms, signal) => new Promise((done, gone) => {
 const [, , kind, port] = process.argv;
 let cancelled = 0;
 let changed = false;
+const NOTE = 'memo://note';
 
 function newServer() {
-  const server = new McpServer({ name: 'echo-ts2', version: '1.0.0' });
+  const capabilities = kind && { resources: { subscribe: true } };
+  const server = new McpServer({ name: 'echo-ts2', version: '1.0.0' }, { capabilities });
   const tool = (name, fields, run) => server.registerTool(name, { description: name, inputSchema: z.object(fields) }, run);
   server.registerTool(
     'echo',
@@ -48,6 +50,8 @@ function newServer() {
     handler.notify.toolsChanged();
     return text('changed');
   });
+  server.registerResource('note', NOTE, {}, () => ({ contents: [{ uri: NOTE, text: 'A note.' }] }));
+  tool('touch', {}, () => (handler.notify.resourceUpdated(NOTE), text('touched')));
   if (changed) tool('extra', {}, () => text('extra'));
   return server;
 }

@@ -33,6 +33,8 @@ type (
 
 var cancelled atomic.Int64
 
+const note = "memo://note"
+
 func main() {
 	var kind, port string
 	if len(os.Args) == 3 {
@@ -57,7 +59,13 @@ func main() {
 }
 
 func newServer(features bool) *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "echo-go", Version: "1.0.0"}, nil)
+	var options mcp.ServerOptions
+	if features {
+		// With these the server keeps count of who wants to know.
+		options.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
+		options.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "echo-go", Version: "1.0.0"}, &options)
 	add(server, "echo", func(_ context.Context, _ *mcp.CallToolRequest, in message) string { return in.Message })
 	add(server, "add", func(_ context.Context, _ *mcp.CallToolRequest, in numbers) string { return strconv.Itoa(in.A + in.B) })
 	if !features {
@@ -81,17 +89,27 @@ func newServer(features bool) *mcp.Server {
 		return "slept"
 	})
 	add(server, "cancelled", func(context.Context, *mcp.CallToolRequest, nothing) string { return fmt.Sprint(cancelled.Load()) })
-	add(server, "ask", func(ctx context.Context, request *mcp.CallToolRequest, _ nothing) string {
-		schema := map[string]any{"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}
-		answer, err := request.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Who are you?", RequestedSchema: schema})
-		if err != nil {
-			return err.Error()
+	// The SDK asks as the client's era wants: with a request of its own, or with the call's result.
+	mcp.AddTool(server, &mcp.Tool{Name: "ask"}, func(_ context.Context, request *mcp.CallToolRequest, _ nothing) (*mcp.CallToolResult, any, error) {
+		if answer, ok := request.Params.InputResponses["who"].(*mcp.ElicitResult); ok {
+			return text(fmt.Sprint(answer.Action, " ", answer.Content["name"])), nil, nil
 		}
-		return fmt.Sprint(answer.Action, " ", answer.Content["name"])
+		schema := map[string]any{"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}
+		who := &mcp.ElicitParams{Message: "Who are you?", RequestedSchema: schema}
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"who": who}}, nil, nil
 	})
 	add(server, "change", func(context.Context, *mcp.CallToolRequest, nothing) string {
 		add(server, "extra", func(context.Context, *mcp.CallToolRequest, nothing) string { return "extra" })
 		return "changed"
+	})
+	server.AddResource(&mcp.Resource{URI: note, Name: "note"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: note, Text: "A note."}}}, nil
+	})
+	add(server, "touch", func(ctx context.Context, _ *mcp.CallToolRequest, _ nothing) string {
+		if err := server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: note}); err != nil {
+			return err.Error()
+		}
+		return "touched"
 	})
 	add(server, "leave", func(_ context.Context, request *mcp.CallToolRequest, _ nothing) string {
 		if leave := request.Extra.CloseSSEStream; leave != nil {
@@ -106,6 +124,10 @@ func newServer(features bool) *mcp.Server {
 func add[In any](server *mcp.Server, name string, run func(context.Context, *mcp.CallToolRequest, In) string) {
 	tool := &mcp.Tool{Name: name, Description: "The tool " + name + "."}
 	mcp.AddTool(server, tool, func(ctx context.Context, request *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: run(ctx, request, in)}}}, nil, nil
+		return text(run(ctx, request, in)), nil, nil
 	})
+}
+
+func text(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }

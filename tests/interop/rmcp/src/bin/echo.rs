@@ -3,7 +3,10 @@
 use std::{
     env,
     error::Error,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,11 +16,17 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use rmcp::{
-    RoleServer, ServiceExt, elicit_safe,
-    handler::server::wrapper::Parameters,
-    model::ProgressNotificationParam,
-    service::RequestContext,
-    tool, tool_router,
+    ErrorData, RoleServer, ServerHandler, ServiceExt, elicit_safe,
+    handler::server::{tool::InputResponses, wrapper::Parameters},
+    model::{
+        CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ElicitRequestParams,
+        ElicitationSchema, InputRequest, InputRequiredResult, JsonObject, ListToolsResult,
+        PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+        ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+        SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    },
+    service::{RequestContext, SubscriptionContext},
+    tool, tool_handler, tool_router,
     transport::{
         stdio,
         streamable_http_server::{
@@ -27,7 +36,8 @@ use rmcp::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::{net::TcpListener, time::sleep};
+use serde_json::Value;
+use tokio::{net::TcpListener, sync::broadcast, time::sleep};
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -73,10 +83,28 @@ impl Server {
 }
 
 static CANCELLED: AtomicUsize = AtomicUsize::new(0);
+static CHANGED: AtomicBool = AtomicBool::new(false);
+static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
+static CHANGES: LazyLock<broadcast::Sender<Change>> = LazyLock::new(|| broadcast::channel(16).0);
 
-struct Features;
+const NOTE: &str = "memo://note";
 
-#[tool_router(server_handler)]
+/// How long a client that was sent away stays away.
+const AWAY: Duration = Duration::from_millis(50);
+
+#[derive(Clone)]
+enum Change {
+    Tools,
+    Note,
+}
+
+struct Features {
+    sessions: Arc<LocalSessionManager>,
+    /// What a subscription hears, from before it is acknowledged.
+    changes: Mutex<Option<broadcast::Receiver<Change>>>,
+}
+
+#[tool_router]
 impl Features {
     #[tool(description = "Says the message back.")]
     fn echo(&self, Parameters(Echo { message }): Parameters<Echo>) -> String {
@@ -125,13 +153,140 @@ impl Features {
     }
 
     #[tool(description = "Asks who the user is.")]
-    async fn ask(&self, context: RequestContext<RoleServer>) -> String {
-        match context.peer.elicit::<Who>("Who are you?").await {
-            Ok(Some(who)) => format!("accept {}", who.name),
-            Ok(None) => "nobody".into(),
-            Err(error) => error.to_string(),
+    async fn ask(
+        &self,
+        InputResponses(answers): InputResponses,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        let message = "Who are you?".to_owned();
+        if !is_modern(&context) {
+            return match context.peer.elicit::<Who>(message).await {
+                Ok(Some(who)) => text(format!("accept {}", who.name)),
+                Ok(None) => text("nobody"),
+                Err(error) => text(error.to_string()),
+            };
+        }
+        if let Some(answer) = answers.as_ref().and_then(|answers| answers.get("who")) {
+            let said = |at| answer.pointer(at).and_then(Value::as_str).unwrap_or("nothing");
+            return text(format!("{} {}", said("/action"), said("/content/name")));
+        }
+        let requested_schema = match ElicitationSchema::from_type::<Who>() {
+            Ok(schema) => schema,
+            Err(error) => return text(error.to_string()),
+        };
+        let form =
+            ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
+        let who = InputRequest::Elicitation(ElicitRequest::new(form));
+        InputRequiredResult::from_input_requests([("who".to_owned(), who)].into()).into()
+    }
+
+    #[tool(description = "Adds the tool `extra`.")]
+    async fn change(&self, context: RequestContext<RoleServer>) -> String {
+        CHANGED.store(true, Ordering::Relaxed);
+        if is_modern(&context) {
+            let _ = CHANGES.send(Change::Tools);
+        } else if let Err(error) = context.peer.notify_tool_list_changed().await {
+            return error.to_string();
+        }
+        "changed".into()
+    }
+
+    #[tool(description = "Changes the note.")]
+    async fn touch(&self, context: RequestContext<RoleServer>) -> String {
+        if is_modern(&context) {
+            let _ = CHANGES.send(Change::Note);
+        } else if SUBSCRIBED.load(Ordering::Relaxed) {
+            let updated = ResourceUpdatedNotificationParam::new(NOTE);
+            if let Err(error) = context.peer.notify_resource_updated(updated).await {
+                return error.to_string();
+            }
+        }
+        "touched".into()
+    }
+
+    #[tool(description = "Sends the client away for a while.")]
+    async fn leave(&self) -> String {
+        // A call is not told the number of its stream, so all that are open end; each is resumed.
+        for session in self.sessions.sessions.read().await.values() {
+            for stream in 0..256 {
+                let _ = session.close_sse_stream(stream, Some(AWAY)).await;
+            }
+        }
+        sleep(2 * AWAY).await;
+        "came back".into()
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Features {
+    fn get_info(&self) -> ServerConfig {
+        let can = ServerCapabilities::builder().enable_tools().enable_tool_list_changed();
+        ServerConfig::new(can.enable_resources().enable_resources_subscribe().build())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut tools = Self::tool_router().list_all();
+        if CHANGED.load(Ordering::Relaxed) {
+            let schema = JsonObject::from_iter([("type".into(), "object".into())]);
+            tools.push(Tool::new("extra", "Nothing.", schema));
+        }
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        wanted: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        *self.changes.lock().ok()? = Some(CHANGES.subscribe());
+        Some(wanted.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let changes = self.changes.lock().ok().and_then(|mut changes| changes.take());
+        let Some(mut changes) = changes else { return Ok(()) };
+        loop {
+            let change = tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                change = changes.recv() => change,
+            };
+            // What was not asked for is refused, and so it should be.
+            let _ = match change {
+                Ok(Change::Tools) => subscription.sink().notify_tool_list_changed().await,
+                Ok(Change::Note) => subscription.sink().notify_resource_updated(NOTE).await,
+                Err(_) => return Ok(()),
+            };
         }
     }
+
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        SUBSCRIBED.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        SUBSCRIBED.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+fn text(text: impl Into<String>) -> CallToolResponse {
+    CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
 #[tokio::main]
@@ -155,8 +310,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn http(port: u16, config: StreamableHttpServerConfig) -> Result<(), Box<dyn Error>> {
-    let sessions = LocalSessionManager::default().into();
-    let service = StreamableHttpService::new(|| Ok(Features), sessions, config);
+    let sessions = Arc::new(LocalSessionManager::default());
+    let features = {
+        let sessions = Arc::clone(&sessions);
+        move || Ok(Features { sessions: Arc::clone(&sessions), changes: Mutex::default() })
+    };
+    let service = StreamableHttpService::new(features, sessions, config);
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     loop {
         let (socket, _) = listener.accept().await?;
