@@ -18,7 +18,7 @@ const DYING: Duration = Duration::from_secs(10);
 
 /// Environment variable whose value is different for each program that is run here, and the same
 /// for everything that this program starts.
-const MARK: &str = "MCPLANE_TEST_MARK";
+pub const MARK: &str = "MCPLANE_TEST_MARK";
 
 /// A program that runs. Dropped, it is killed with its whole group.
 #[derive(Debug)]
@@ -195,8 +195,8 @@ impl fmt::Display for Ended {
     }
 }
 
-/// The command lines of the processes that have this mark in their environment.
-fn marked(mark: &str) -> Vec<String> {
+/// The processes that have this mark in their environment: their ids and command lines.
+pub fn marked(mark: &str) -> Vec<(u32, String)> {
     let variable = format!("{MARK}={mark}");
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let read = |path: PathBuf| std::fs::read(path).unwrap_or_default();
@@ -206,13 +206,17 @@ fn marked(mark: &str) -> Vec<String> {
         .filter(|process| {
             read(process.join("environ")).split(|b| *b == 0).any(|v| v == variable.as_bytes())
         })
-        .map(|process| String::from_utf8_lossy(&read(process.join("cmdline"))).replace('\0', " "))
+        .filter_map(|process| {
+            let id = process.file_name()?.to_str()?.parse().ok()?;
+            let line = String::from_utf8_lossy(&read(process.join("cmdline"))).replace('\0', " ");
+            Some((id, line))
+        })
         .collect()
 }
 
-/// `kill`, of which std has none.
+/// Sends a signal to a process, or to a group with `-` in front: std cannot.
 #[cfg(unix)]
-fn signal(name: &str, target: &str) {
+pub fn signal(name: &str, target: &str) {
     let _ = Command::new("sh").args(["-c", "kill -$0 $1", name, target]).status();
 }
 
@@ -239,7 +243,8 @@ fn a_program_is_killed_with_its_children_at_the_limit() {
 fn what_lives_on_is_found() {
     let words = ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!"].map(str::to_owned);
     let ended = run(&words, DYING).ok();
-    assert_eq!(marked(&ended.mark), ["sleep 60 "]);
+    let [(_, line)] = &*marked(&ended.mark) else { panic!("{ended}") };
+    assert_eq!(line, "sleep 60 ");
     signal("KILL", ended.stdout.trim());
     ended.left_nothing();
 }

@@ -1,0 +1,145 @@
+//! A server of 2025-11-25 on stdio with one tool for each way in which a server can misbehave.
+//!
+//! Words on its command line: `--banner` talks before it is spoken to, `--stubborn` stays when its
+//! input ends, `--tools N` offers N tools more.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
+use std::{
+    env,
+    io::{self, BufRead as _, Write as _},
+    process::{self, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+const TOOLS: [&str; 12] = [
+    "echo",
+    "pid",
+    "sleep",
+    "notes",
+    "garbage",
+    "wrong_id",
+    "twice",
+    "silent",
+    "huge",
+    "die",
+    "fork",
+    "cancelled",
+];
+
+fn main() {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let at = |word: &str| words.iter().position(|given| given == word);
+    let more = at("--tools").map_or(0, |at| words[at + 1].parse().unwrap());
+    if at("--banner").is_some() {
+        say("Welcome to the server!\n\n{\"level\":\"info\",\"msg\":\"listening\"}");
+    }
+    let mut cancelled = 0;
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let (id, params) = (&message["id"], &message["params"]);
+        match message["method"].as_str() {
+            Some("notifications/cancelled") => cancelled += 1,
+            Some("initialize") => reply(id, &identity()),
+            Some("ping") => reply(id, &json!({})),
+            Some("tools/list") => reply(id, &tools(more)),
+            Some("tools/call") => call(id, params, cancelled),
+            Some(_) if !id.is_null() => {
+                let error = json!({"code": -32601, "message": "unknown method"});
+                say(&json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
+            }
+            _ => {}
+        }
+    }
+    while at("--stubborn").is_some() {
+        thread::sleep(Duration::from_secs(600));
+    }
+}
+
+fn identity() -> Value {
+    json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {"listChanged": true}},
+        "serverInfo": {"name": "bad", "version": "1"},
+    })
+}
+
+fn tools(more: usize) -> Value {
+    let more = (0..more).map(|n| format!("more_{n:04}"));
+    let names = TOOLS.iter().map(|name| (*name).to_owned()).chain(more);
+    let tools: Vec<_> =
+        names.map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect();
+    json!({"tools": tools})
+}
+
+fn call(id: &Value, params: &Value, cancelled: usize) {
+    let number = |key: &str| params["arguments"][key].as_u64().unwrap_or(0);
+    match params["name"].as_str().unwrap() {
+        "echo" => answer(id, params["arguments"]["message"].as_str().unwrap()),
+        "pid" => answer(id, &process::id().to_string()),
+        "sleep" => {
+            let (id, ms) = (id.clone(), number("ms"));
+            thread::spawn(move || {
+                thread::sleep(Duration::from_millis(ms));
+                answer(&id, &format!("slept {ms} ms"));
+            });
+        }
+        "notes" => {
+            for n in 0..number("count") {
+                let method =
+                    ["notifications/message", "notifications/progress", "x"][n as usize % 3];
+                let params =
+                    json!({"level": "error", "data": n, "progressToken": n, "progress": n});
+                say(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
+            }
+            answer(id, "said it all");
+        }
+        "garbage" => {
+            (0..number("count")).for_each(|_| say("\u{1b}[31mBEEP\u{1b}[0m {\"id\":"));
+            answer(id, "said it all");
+        }
+        "wrong_id" => {
+            for wrong in [json!(id.as_i64().unwrap() + 1000), json!(id.to_string()), Value::Null] {
+                answer(&wrong, "for somebody else");
+            }
+        }
+        "twice" => {
+            answer(id, "the first");
+            answer(id, "the second");
+        }
+        "silent" => {}
+        "huge" => answer(id, &"x".repeat(usize::try_from(number("bytes")).unwrap())),
+        "die" => process::exit(7),
+        "fork" => {
+            let mut child = Command::new("sh");
+            child.args(["-c", "trap '' TERM; sleep 600; :"]);
+            child.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+            answer(id, &child.spawn().unwrap().id().to_string());
+        }
+        "cancelled" => answer(id, &cancelled.to_string()),
+        name => answer(id, &format!("`{name}` does nothing")),
+    }
+}
+
+fn answer(id: &Value, text: &str) {
+    reply(id, &json!({"content": [{"type": "text", "text": text}]}));
+}
+
+fn reply(id: &Value, result: &Value) {
+    say(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
+}
+
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    // Whoever does not listen any more has ended us.
+    if out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).is_err() {
+        process::exit(1);
+    }
+}

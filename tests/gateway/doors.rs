@@ -1,0 +1,116 @@
+//! Every listener, and who gets in.
+
+use std::os::unix::net::UnixStream;
+
+use mcplane_tests::child::mcplane;
+use serde_json::json;
+
+use crate::{
+    LIMIT,
+    client::{Client, Http, Lines, error, legacy_call, modern, text},
+    gateway::{Gateway, bad, good},
+};
+
+#[test]
+fn every_door_leads_to_the_same_servers() {
+    let listen = "listen = [\"127.0.0.1:0\", \"tcp://127.0.0.1:0\", \"unix:gateway.sock\"]\n";
+    let gateway = Gateway::serve(&(listen.to_owned() + &good()));
+    let addresses = gateway.addresses(3);
+    let http = addresses[0].strip_suffix("/mcp").unwrap().strip_prefix("http://").unwrap();
+    let tcp = addresses[1].strip_prefix("tcp://").unwrap().parse().unwrap();
+    let unix = || UnixStream::connect(gateway.file("gateway.sock")).unwrap();
+    let (one, two) = (unix(), unix());
+    for mut lines in
+        [Lines::tcp(tcp), Lines::new(one.try_clone().unwrap(), one)].map(Lines::initialized)
+    {
+        let response = lines.ask(&legacy_call("a", "echo", json!({"message": "hello"})));
+        assert_eq!((text(&response), &response["id"]), ("hello", &json!("a")));
+    }
+    for mut lines in [Lines::tcp(tcp), Lines::new(two.try_clone().unwrap(), two)] {
+        let params = json!({"name": "echo", "arguments": {"message": "hello"}});
+        let response = lines.ask(&modern("a", "tools/call", params));
+        assert_eq!((text(&response), &response["id"]), ("hello", &json!("a")));
+    }
+    for url in [
+        format!("http://{http}/mcp"),
+        format!("http://{http}/good/mcp"),
+        format!("ws://{http}/mcp"),
+        format!("ws://{http}/good/mcp"),
+    ] {
+        let words = ["inspect", "--tool", "add", "--args", r#"{"a":2,"b":40}"#, &url];
+        assert_eq!(mcplane(&words, LIMIT).ok().stdout, "42\n", "{url}");
+    }
+}
+
+/// HTTP+SSE of 2024-11-05: a stream first, which says where to post.
+#[test]
+fn http_and_sse() {
+    let gateway = Gateway::serve(&good());
+    let address = gateway.address();
+    for path in ["/sse", "/good/sse"] {
+        let mut stream = Http::open(address);
+        stream.send("GET", path, &[("Accept", "text/event-stream")], "");
+        assert_eq!(stream.head().0, 200);
+        let place = stream.endpoint();
+        let mut post = Http::open(address);
+        let mut send = |message: &serde_json::Value| {
+            let headers = [("Content-Type", "application/json")];
+            post.send("POST", &place, &headers, &message.to_string());
+            assert_eq!(post.answer().status, 202);
+        };
+        let params = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+        send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
+        assert_eq!(stream.event().unwrap()["result"]["protocolVersion"], "2024-11-05");
+        send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        send(&legacy_call(2, "echo", json!({"message": "hello"})));
+        assert_eq!(text(&stream.event().unwrap()), "hello");
+    }
+}
+
+/// The one client on standard input and output; when it leaves, so does the gateway.
+#[test]
+fn standard_input_and_output() {
+    let mut gateway = Gateway::serve_words(&["--listen", "stdio"]);
+    let mut lines = gateway.stdio().initialized();
+    let response = lines.ask(&legacy_call(1, "echo", json!({"message": "hello"})));
+    assert_eq!(text(&response), "hello");
+    drop(lines);
+    assert_eq!(gateway.code(), Some(0));
+    gateway.leaves_nothing();
+}
+
+#[test]
+fn who_has_a_token_gets_in_and_has_what_is_his() {
+    let settings = "tokens = {alice = \"a-secret\", bob = \"b-secret\"}\n".to_owned();
+    let gateway = Gateway::serve(&(settings + &bad("mode = \"per_principal\"", &[])));
+    let address = gateway.address();
+    for (path, status) in
+        [("/mcp", 401), ("/bad/mcp", 401), ("/admin/status", 401), ("/healthz", 200)]
+    {
+        assert_eq!(Http::get(address, path).status, status, "{path}");
+    }
+    let mut nobody = Client::known(address, "/bad/mcp", "c-secret");
+    let message = nobody.message("tools/list", json!({}));
+    let answer = nobody.post(&message);
+    assert_eq!(answer.status, 401, "{answer:?}");
+    assert!(answer.headers["www-authenticate"].starts_with("Bearer "));
+    assert!(!gateway.said().contains("secret"), "{}", gateway.said());
+
+    let alice = || Client::known(address, "/bad/mcp", "a-secret");
+    let bob = || Client::known(address, "/bad/mcp", "b-secret");
+    let pid = |mut client: Client| text(&client.call("pid", json!({}))).to_owned();
+    let hers = pid(alice());
+    assert_eq!(hers, pid(alice().initialized()));
+    assert_ne!(hers, pid(bob()));
+    assert_eq!(pid(bob().initialized()), pid(bob()));
+}
+
+/// A server with a worker for each session cannot serve those who have none.
+#[test]
+fn per_session_needs_a_session() {
+    let gateway = Gateway::serve(&bad("mode = \"per_session\"", &[]));
+    let response = gateway.modern("bad").call("pid", json!({}));
+    let (code, why) = error(&response);
+    assert!(code == -32600 && why.contains("exclusive"), "{response}");
+    assert!(gateway.legacy("bad").call("pid", json!({}))["result"].is_object());
+}

@@ -1,0 +1,264 @@
+//! `mcplane serve` that runs for one test, with a folder and a state of its own.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read},
+    net::SocketAddr,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use mcplane_tests::child::{MARK, binary, marked, signal};
+use serde_json::Value;
+
+use crate::{
+    LIMIT,
+    client::{Client, Http, Lines},
+};
+
+/// A gateway. Dropped, it is killed, and must then leave nothing behind.
+pub struct Gateway {
+    child: Child,
+    mark: String,
+    folder: PathBuf,
+    out: Said,
+    err: Said,
+}
+
+/// The lines that a program has said so far.
+type Said = Arc<Mutex<Vec<String>>>;
+
+impl Gateway {
+    /// A gateway with these settings: keys of `[gateway]` first, then tables.
+    pub fn serve(settings: &str) -> Self {
+        let folder = folder();
+        write(&folder, settings);
+        Self::start(folder, &["--config", "mcplane.toml"])
+    }
+
+    /// A gateway without a file of settings.
+    pub fn serve_words(words: &[&str]) -> Self {
+        Self::start(folder(), &[&["--listen", "127.0.0.1:0"], words].concat())
+    }
+
+    fn start(folder: PathBuf, words: &[&str]) -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("gateway-{}-{number}", std::process::id());
+        let mut command = Command::new(binary());
+        command.arg("serve").args(words).current_dir(&folder);
+        command.env(MARK, &mark).env("HOME", &folder).env("XDG_STATE_HOME", folder.join("state"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.process_group(0).spawn().unwrap();
+        // The client of the stdio listener reads the output itself.
+        let out = match words.contains(&"stdio") {
+            true => Said::default(),
+            false => gather(child.stdout.take().unwrap()),
+        };
+        let err = gather(child.stderr.take().unwrap());
+        let gateway = Self { child, mark, folder, out, err };
+        if !words.contains(&"stdio") {
+            gateway.addresses(1);
+        }
+        gateway
+    }
+
+    /// Other settings, in the place of the old ones.
+    pub fn rewrite(&self, settings: &str) {
+        write(&self.folder, settings);
+    }
+
+    /// The addresses that it has printed: so many lines.
+    pub fn addresses(&self, count: usize) -> Vec<String> {
+        eventually(|| {
+            let out = self.out.lock().unwrap();
+            (out.len() >= count).then(|| out.clone()).ok_or_else(|| self.said())
+        })
+    }
+
+    /// Where it listens for HTTP.
+    pub fn address(&self) -> SocketAddr {
+        let url = self.addresses(1).swap_remove(0);
+        url.strip_prefix("http://")
+            .and_then(|url| url.strip_suffix("/mcp"))
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+
+    pub fn modern(&self, server: &str) -> Client {
+        Client::modern(self.address(), &format!("/{server}/mcp"))
+    }
+
+    pub fn legacy(&self, server: &str) -> Client {
+        Client::legacy(self.address(), &format!("/{server}/mcp"))
+    }
+
+    pub fn status(&self) -> Value {
+        let answer = Http::get(self.address(), "/admin/status");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    }
+
+    /// The state of one server, once `wanted` holds for it.
+    #[track_caller]
+    pub fn server(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        eventually(|| {
+            let status = self.status();
+            let servers = status["servers"].as_array().unwrap();
+            let server = servers.iter().find(|server| server["name"] == name);
+            server.filter(|server| wanted(server)).cloned().ok_or_else(|| status.to_string())
+        })
+    }
+
+    /// Waits until clients of this server see this tool.
+    #[track_caller]
+    pub fn offers(&self, server: &str, tool: &str) {
+        self.server(server, |_| true);
+        let mut client = self.modern(server);
+        eventually(|| match client.tools() {
+            tools if tools.iter().any(|name| name == tool) => Ok(()),
+            tools => Err(format!("no {tool} in {tools:?}")),
+        });
+    }
+
+    /// The processes of a server's workers.
+    pub fn pids(&self, server: &str) -> Vec<u64> {
+        let server = self.server(server, |server| {
+            server["workers"].as_array().unwrap().iter().all(|worker| worker["pid"].is_u64())
+        });
+        let workers = server["workers"].as_array().unwrap();
+        workers.iter().map(|worker| worker["pid"].as_u64().unwrap()).collect()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything that runs because of it, by process id.
+    pub fn processes(&self) -> Vec<(u32, String)> {
+        marked(&self.mark)
+    }
+
+    /// All of its standard error so far.
+    pub fn said(&self) -> String {
+        self.err.lock().unwrap().join("\n")
+    }
+
+    /// Waits until it has said this.
+    #[track_caller]
+    pub fn says(&self, words: &str) {
+        eventually(|| match self.said() {
+            said if said.contains(words) => Ok(()),
+            said => Err(format!("no {words:?} in {said}")),
+        });
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(name, &self.child.id().to_string());
+    }
+
+    /// The exit code, once it has ended.
+    #[track_caller]
+    pub fn code(&mut self) -> Option<i32> {
+        eventually(|| {
+            self.child.try_wait().unwrap().ok_or_else(|| self.err.lock().unwrap().join("\n"))
+        })
+        .code()
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// The client on its standard input and output.
+    pub fn stdio(&mut self) -> Lines {
+        Lines::new(self.child.stdout.take().unwrap(), self.child.stdin.take().unwrap())
+    }
+
+    /// A file in its folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Fails the test unless everything that it started ends, too.
+    #[track_caller]
+    pub fn leaves_nothing(&self) {
+        eventually(|| match self.processes() {
+            left if left.is_empty() => Ok(()),
+            left => Err(format!("{left:?} live on")),
+        });
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if !thread::panicking() {
+            self.leaves_nothing();
+        }
+    }
+}
+
+fn write(folder: &Path, settings: &str) {
+    let common = "[gateway]\nlisten = \"127.0.0.1:0\"\naccept_rate = 0\nstate_dir = \"state\"\n";
+    let listens = settings.starts_with("listen");
+    let common = common.lines().filter(|line| !(listens && line.starts_with("listen")));
+    let common: String = common.map(|line| format!("{line}\n")).collect();
+    // In one step: a reader must not see half of it.
+    let new = folder.join("new.toml");
+    fs::write(&new, common + settings).unwrap();
+    fs::rename(new, folder.join("mcplane.toml")).unwrap();
+}
+
+/// The folder of this test, empty.
+pub fn folder() -> PathBuf {
+    let test = thread::current().name().unwrap_or("gateway").replace("::", "-");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The server `good`: the built-in one.
+pub fn good() -> String {
+    format!("[servers.good]\ncommand = {:?}\nargs = [\"fixture\"]\n", binary())
+}
+
+/// The server `bad`, with these keys and these words on its command line.
+pub fn bad(keys: &str, words: &[&str]) -> String {
+    let program = env!("CARGO_BIN_EXE_bad-server");
+    format!("[servers.bad]\ncommand = {program:?}\nargs = {words:?}\n{keys}\n")
+}
+
+/// What `look` finds once it finds something.
+#[track_caller]
+pub fn eventually<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
+    let started = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(why) => assert!(started.elapsed() < LIMIT, "in vain: {why}"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn gather(pipe: impl Read + Send + 'static) -> Said {
+    let said = Said::default();
+    let into = Arc::clone(&said);
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            into.lock().unwrap().push(line);
+        }
+    });
+    said
+}

@@ -1,0 +1,43 @@
+//! `mcplane serve` as a whole: its processes, its clients, and what happens to both when somebody
+//! misbehaves. In each test of a misdeed, clients that behave well run beside it and must not notice.
+//!
+//! - `start`: ways to start it, and what cannot be started
+//! - `doors`: every listener, and who gets in
+//! - `upstreams`: servers that misbehave
+//! - `clients`: clients that misbehave
+//! - `reload`: settings that change while it runs
+//! - `processes`: how many there are, and how they end
+//! - `gateway`, `client`, `neighbour`: what the tests are made of; `bad_server` is a program
+
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+#![allow(unreachable_pub, reason = "a test has no outside")]
+
+mod client;
+mod clients;
+mod doors;
+mod gateway;
+mod neighbour;
+mod processes;
+mod reload;
+mod start;
+mod upstreams;
+
+use std::time::Duration;
+
+/// Longest wait for anything here: several times what the longest one takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// Too much is waiting: to be tried later.
+const OVERLOADED: i64 = -31999;
+
+/// The server did not answer in time.
+const TIMED_OUT: i64 = -31998;
+
+/// The server is not there, or not any more.
+const UNAVAILABLE: i64 = -31997;

@@ -1,0 +1,110 @@
+//! Settings that change while the gateway runs.
+
+use std::thread;
+
+use serde_json::json;
+
+use crate::{
+    client::{Client, Http, text},
+    gateway::{Gateway, bad, eventually, good},
+    neighbour::Neighbours,
+};
+
+fn named(name: &str, keys: &str, words: &[&str]) -> String {
+    bad(keys, words).replace("servers.bad", &format!("servers.{name}"))
+}
+
+/// What stays the same does not notice; what changes lets its calls finish; what is gone is gone.
+#[test]
+fn a_change_of_the_file_is_taken_over() {
+    let settings = good() + &named("changed", "", &[]) + &named("gone", "", &[]);
+    let gateway = Gateway::serve(&settings);
+    let address = gateway.address();
+    let neighbours = Neighbours::of(&gateway, "good");
+    let (stays, changes) = (gateway.pids("good"), gateway.pids("changed"));
+    let client = gateway.legacy("changed");
+    let mut changed = client.listen(address);
+    let mut all = Client::legacy(address, "/mcp").listen(address);
+    assert_eq!(text(&gateway.modern("gone").call("echo", json!({"message": "hi"}))), "hi");
+
+    let mut calling = gateway.modern("changed");
+    let call = thread::spawn(move || calling.call("sleep", json!({"ms": 1500})));
+    gateway.server("changed", |server| server["workers"][0]["in_flight"] == 1);
+    gateway.rewrite(&(good() + &named("changed", "", &["--tools", "1"]) + &named("new", "", &[])));
+    for stream in [&mut changed, &mut all] {
+        assert_eq!(stream.event().unwrap()["method"], "notifications/tools/list_changed");
+    }
+    gateway.says("was read again");
+    gateway.offers("changed", "more_0000");
+    assert_eq!(text(&call.join().unwrap()), "slept 1500 ms");
+    assert_eq!(gateway.pids("good"), stays);
+    assert_ne!(gateway.pids("changed"), changes);
+    gateway.offers("new", "echo");
+    assert_eq!(text(&gateway.modern("new").call("echo", json!({"message": "hi"}))), "hi");
+    assert_eq!(Http::get(address, "/gone/mcp").status, 404);
+    let runs =
+        || gateway.processes().iter().filter(|(_, line)| line.contains("bad-server")).count();
+    eventually(|| match runs() {
+        2 => Ok(()),
+        count => Err(format!("{count} run")),
+    });
+    neighbours.are_well();
+}
+
+/// A file with an error changes nothing at all, and the error is told with its place.
+#[test]
+fn a_file_that_is_wrong_changes_nothing() {
+    let settings = good() + &named("other", "", &[]);
+    let gateway = Gateway::serve(&settings);
+    let neighbours = Neighbours::of(&gateway, "good");
+    let pids = [gateway.pids("good"), gateway.pids("other")];
+    gateway.rewrite(&(settings.clone() + "workrs = 2\n"));
+    gateway.says("nothing was changed");
+    gateway.says("servers.other.workrs");
+    gateway.rewrite("[[[");
+    eventually(|| match gateway.said().matches("nothing was changed").count() {
+        2 => Ok(()),
+        _ => Err(gateway.said()),
+    });
+    assert_eq!([gateway.pids("good"), gateway.pids("other")], pids);
+    assert_eq!(gateway.status()["reloads"], 0);
+    // Put right, it is taken again.
+    gateway.rewrite(&(settings + "workers = 2\n"));
+    gateway.server("other", |server| server["workers"].as_array().unwrap().len() == 2);
+    assert_eq!(gateway.pids("good"), pids[0]);
+    neighbours.are_well();
+}
+
+/// SIGHUP reads it again, changed or not; servers that are the same keep their workers.
+#[test]
+fn sighup_reads_it_again() {
+    let gateway = Gateway::serve(&good());
+    let neighbours = Neighbours::of(&gateway, "good");
+    let pids = gateway.pids("good");
+    for count in 1..=2 {
+        gateway.signal("HUP");
+        eventually(|| match gateway.status()["reloads"].as_u64().unwrap() {
+            reloads if reloads == count => Ok(()),
+            reloads => Err(format!("{reloads} of {count}")),
+        });
+    }
+    gateway.rewrite(&(good() + &named("new", "", &[])));
+    gateway.signal("HUP");
+    gateway.offers("new", "echo");
+    assert_eq!(gateway.pids("good"), pids);
+    neighbours.are_well();
+}
+
+/// What the listeners have cannot change while they run: it is said, and the rest is taken over.
+#[test]
+fn what_needs_a_restart_is_named() {
+    let gateway = Gateway::serve(&good());
+    gateway.rewrite(&format!(
+        "tokens = {{alice = \"a-secret\"}}\n{}{}",
+        good(),
+        named("new", "", &[])
+    ));
+    gateway.says("gateway.tokens changes with the next start");
+    gateway.offers("new", "echo");
+    assert_eq!(text(&gateway.modern("new").call("echo", json!({"message": "hi"}))), "hi");
+}

@@ -1,0 +1,232 @@
+//! Servers that misbehave: a clear error for who called them, a worker that works again, and no
+//! effect on anybody else.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    TIMED_OUT, UNAVAILABLE,
+    client::{error, text},
+    gateway::{Gateway, bad, eventually, good},
+    neighbour::Neighbours,
+};
+
+#[path = "../cli/server.rs"]
+mod server;
+
+/// The server `name` in shell: with its `n`-th call it runs `then`.
+fn in_shell(name: &str, n: u32, then: &str) -> String {
+    let script = server::script(n, then).replace('$', "$$");
+    format!("[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", '''{script}''']\n")
+}
+
+/// A gateway with the server `bad`, and clients of `good` beside it.
+fn beside_the_good(gateway_keys: &str, bad_keys: &str, words: &[&str]) -> (Gateway, Neighbours) {
+    let gateway = Gateway::serve(&format!("{gateway_keys}\n{}{}", good(), bad(bad_keys, words)));
+    let neighbours = Neighbours::of(&gateway, "good");
+    (gateway, neighbours)
+}
+
+fn worker(server: &Value, key: &str) -> u64 {
+    server["workers"][0][key].as_u64().unwrap_or_else(|| panic!("no {key} in {server}"))
+}
+
+/// Noise on its stdout is counted and dropped; the calls on the same worker go on.
+#[test]
+fn a_server_that_talks_too_much() {
+    let (gateway, neighbours) = beside_the_good("", "", &["--banner"]);
+    let others = Neighbours::of(&gateway, "bad");
+    let mut client = gateway.modern("bad");
+    assert_eq!(text(&client.call("notes", json!({"count": 20_000}))), "said it all");
+    assert_eq!(text(&client.call("garbage", json!({"count": 5_000}))), "said it all");
+    let server = gateway.server("bad", |_| true);
+    assert!(worker(&server, "strays") >= 5_000 && worker(&server, "restarts") == 0, "{server}");
+    others.are_well();
+    neighbours.are_well();
+}
+
+/// What talks nonsense without end is no server: it is replaced.
+#[test]
+fn a_server_that_only_talks_nonsense() {
+    let (gateway, neighbours) = beside_the_good("", "", &[]);
+    let mut client = gateway.modern("bad");
+    let response = client.call("garbage", json!({"count": 20_000}));
+    let (code, why) = error(&response);
+    assert!(code == UNAVAILABLE && why.contains("no messages"), "{response}");
+    assert_eq!(text(&client.call("echo", json!({"message": "again"}))), "again");
+    neighbours.are_well();
+}
+
+/// Answers to nobody, and second answers, reach nobody.
+#[test]
+fn a_server_that_answers_wrongly() {
+    let (gateway, neighbours) = beside_the_good("call_timeout = \"600ms\"", "", &[]);
+    let others = Neighbours::of(&gateway, "bad");
+    let mut clients = [gateway.modern("bad"), gateway.legacy("bad")];
+    for client in &mut clients {
+        let response = client.call("wrong_id", json!({}));
+        assert_eq!(error(&response).0, TIMED_OUT, "{response}");
+        assert_eq!(text(&client.call("twice", json!({}))), "the first");
+        assert_eq!(text(&client.call("echo", json!({"message": "third"}))), "third");
+    }
+    let server = gateway.server("bad", |server| worker(server, "late") >= 4);
+    assert_eq!(worker(&server, "restarts"), 0, "{server}");
+    others.are_well();
+    neighbours.are_well();
+}
+
+/// A call without an answer costs its own caller the wait, and nobody else; the server hears that
+/// nobody waits. Late answers change nothing.
+#[test]
+fn a_server_that_never_answers() {
+    let (gateway, neighbours) = beside_the_good("call_timeout = \"400ms\"", "", &[]);
+    let others = Neighbours::of(&gateway, "bad");
+    for (tool, arguments) in [("silent", json!({})), ("sleep", json!({"ms": 700}))] {
+        let began = Instant::now();
+        let response = gateway.modern("bad").call(tool, arguments);
+        let (code, why) = error(&response);
+        assert!(code == TIMED_OUT && why.contains("tools/call"), "{response}");
+        assert!((300..3000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+    }
+    let mut client = gateway.modern("bad");
+    assert_eq!(text(&client.call("cancelled", json!({}))), "2");
+    gateway.server("bad", |server| worker(server, "late") == 1 && server["state"] == "healthy");
+    others.are_well();
+    neighbours.are_well();
+}
+
+/// Three silences in a row, and a worker gets nothing before it has answered a probe.
+#[test]
+fn a_server_that_never_answers_is_set_aside_until_it_does() {
+    let (gateway, neighbours) = beside_the_good("call_timeout = \"200ms\"", "", &[]);
+    let mut client = gateway.modern("bad");
+    for _ in 0..3 {
+        assert_eq!(error(&client.call("silent", json!({}))).0, TIMED_OUT);
+    }
+    let server = gateway.server("bad", |server| server["state"] == "quarantined");
+    assert_eq!(worker(&server, "restarts"), 0, "{server}");
+    // This one waits for the probe.
+    assert_eq!(text(&client.call("echo", json!({"message": "back"}))), "back");
+    gateway.server("bad", |server| server["state"] == "healthy");
+    neighbours.are_well();
+}
+
+/// More than any message may have: told as such, whole or not, and never kept.
+#[test]
+fn a_server_that_sends_100_mb_in_one_line() {
+    let (gateway, neighbours) = beside_the_good("", "", &[]);
+    let memory = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.pid()));
+        let line =
+            status.unwrap().lines().find(|line| line.starts_with("VmHWM")).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    let mut client = gateway.modern("bad");
+    let before = memory();
+    let response = client.call("huge", json!({"bytes": 100_000_000}));
+    let (code, why) = error(&response);
+    assert!(code == -32603 && why.contains("bytes"), "{response}");
+    assert!(memory() < before + 60_000, "{} kB", memory());
+    assert_eq!(text(&client.call("echo", json!({"message": "again"}))), "again");
+    assert_eq!(worker(&gateway.server("bad", |_| true), "restarts"), 0);
+    neighbours.are_well();
+}
+
+/// Every call in flight ends once, with an error that says that nobody knows what it did; the next
+/// one meets a new worker.
+#[test]
+fn a_server_that_dies_in_the_middle() {
+    let (gateway, neighbours) = beside_the_good("", "", &[]);
+    let mut client = gateway.legacy("bad");
+    let before = text(&client.call("pid", json!({}))).to_owned();
+    let mut waiting = gateway.modern("bad");
+    let waiting = thread::spawn(move || waiting.call("silent", json!({})));
+    gateway.server("bad", |server| worker(server, "in_flight") == 1);
+    for response in [client.call("die", json!({})), waiting.join().unwrap()] {
+        let (code, why) = error(&response);
+        assert!(code == UNAVAILABLE && why.contains("may or may not"), "{response}");
+        assert!(why.contains("code 7") && !why.contains("bad-server"), "{response}");
+    }
+    assert_ne!(text(&client.call("pid", json!({}))), before);
+    gateway.says("exited with code 7");
+    neighbours.are_well();
+}
+
+/// Nothing of a server is left when it is gone, however deaf it is.
+#[test]
+fn a_server_whose_children_outlive_it() {
+    let (gateway, neighbours) = beside_the_good("", "", &[]);
+    let mut client = gateway.modern("bad");
+    let child: u32 = text(&client.call("fork", json!({}))).parse().unwrap();
+    assert!(gateway.processes().iter().any(|(id, _)| *id == child));
+    assert_eq!(error(&client.call("die", json!({}))).0, UNAVAILABLE);
+    assert_eq!(text(&client.call("echo", json!({"message": "again"}))), "again");
+    eventually(|| match gateway.processes().iter().find(|(_, line)| line.contains("sleep 600")) {
+        None => Ok(()),
+        Some(left) => Err(format!("{left:?} lives on")),
+    });
+    neighbours.are_well();
+}
+
+/// Without its stdout it cannot be spoken to: its process is stopped, and another one started.
+#[test]
+fn a_server_that_closes_its_output_and_lives() {
+    let gateway = Gateway::serve(&(good() + &in_shell("mute", 2, "exec >&-; exec sleep 600")));
+    let neighbours = Neighbours::of(&gateway, "good");
+    let mut client = gateway.modern("mute");
+    let before = gateway.pids("mute");
+    assert_eq!(text(&client.call("echo", json!({}))), "hello");
+    let (code, why) = {
+        let response = client.call("echo", json!({}));
+        let (code, why) = error(&response);
+        (code, why.to_owned())
+    };
+    assert!(code == UNAVAILABLE && why.contains("closed"), "{why}");
+    assert_eq!(text(&client.call("echo", json!({}))), "hello");
+    assert_ne!(gateway.pids("mute"), before);
+    eventually(|| match gateway.processes().iter().find(|(_, line)| line.starts_with("sleep")) {
+        None => Ok(()),
+        Some(left) => Err(format!("{left:?} lives on")),
+    });
+    neighbours.are_well();
+}
+
+/// The end of its input and SIGTERM are not enough: at the end it is killed, and the gateway ends.
+#[test]
+fn a_server_that_does_not_want_to_end() {
+    let program = env!("CARGO_BIN_EXE_bad-server");
+    let script = format!("trap '' TERM; exec '{program}' --stubborn");
+    let mut gateway = Gateway::serve_words(&["--", "sh", "-c", &script]);
+    assert_eq!(text(&gateway.modern("server").call("echo", json!({"message": "hi"}))), "hi");
+    let began = Instant::now();
+    gateway.signal("TERM");
+    assert_eq!(gateway.code(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    gateway.leaves_nothing();
+}
+
+/// It does not read what it is sent: its callers are told, and others are not held up.
+#[test]
+fn a_server_that_does_not_read() {
+    let script = in_shell("deaf", 1, "exec sleep 600");
+    let settings = format!(
+        "call_timeout = \"1s\"
+{}{script}",
+        good()
+    );
+    let gateway = Gateway::serve(&settings);
+    let neighbours = Neighbours::of(&gateway, "good");
+    let calls = (0..8).map(|_| {
+        let mut client = gateway.modern("deaf");
+        thread::spawn(move || client.call("echo", json!({"message": "x".repeat(200_000)})))
+    });
+    for call in calls.collect::<Vec<_>>() {
+        let response = call.join().unwrap();
+        assert_eq!(error(&response).0, TIMED_OUT, "{response}");
+    }
+    neighbours.are_well();
+}
