@@ -73,8 +73,9 @@ servers! {
     ts1_http: Ts1 "http" Auto speaks Legacy, ALL;
     ts1_sse: Ts1 "sse" Auto speaks Legacy, UNRESUMED;
     ts2_http: Ts2 "http" Auto speaks Modern, UNRESUMED;
-    // It and rmcp have no server of HTTP+SSE.
-    // `createMcpHandler` serves the older revisions by its `legacyStatelessFallback` alone.
+    // This SDK and rmcp have no server of HTTP+SSE. `createMcpHandler` serves the older revisions
+    // by its `legacyStatelessFallback`; sessions would be a server of their own, on
+    // `NodeStreamableHTTPServerTransport`.
     ts2_http_legacy: Ts2 "http" Legacy speaks Legacy, STATELESS;
     python_http: Python "http" Auto speaks Modern, UNRESUMED;
     python_http_legacy: Python "http" Legacy speaks Legacy, ALL;
