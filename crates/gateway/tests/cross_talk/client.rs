@@ -263,7 +263,7 @@ impl Client {
         let call = &mut self.calls[index];
         let number = index + 1 + 1000 * call.ids.len();
         // Ids and tokens of both kinds.
-        let id = if index % 2 == 0 { json!(number) } else { json!(number.to_string()) };
+        let id = if index.is_multiple_of(2) { json!(number) } else { json!(number.to_string()) };
         call.ids.push(id.clone());
         let mut meta = json!({"progressToken": id});
         if self.script.era == Era::Modern {

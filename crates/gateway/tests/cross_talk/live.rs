@@ -103,7 +103,7 @@ async fn run(server: Server, upstream: Era, kills: u64, seed: u64) {
 }
 
 async fn client(world: &Arc<World>, url: &str, number: u64, mut dice: Dice, expect: Expect) {
-    let era = if number % 2 == 0 { Era::Legacy } else { Era::Modern };
+    let era = if number.is_multiple_of(2) { Era::Legacy } else { Era::Modern };
     let name = format!("client {number}/0");
     let calls = (0..CALLS).map(|call| {
         let mut planned = Planned::random(&mut dice, format!("{name}/{call}"), true);
