@@ -115,7 +115,14 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
             answer(id, "the second");
         }
         "silent" => {}
-        "huge" => answer(id, &"x".repeat(usize::try_from(number("bytes")).unwrap())),
+        "huge" => {
+            // Not in one piece: to make one takes longer than to send it.
+            let (pieces, piece) = (number("mb"), "x".repeat(1_000_000));
+            let content = r#"{"content":[{"type":"text","text":""#;
+            print(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{content}"));
+            (0..pieces).for_each(|_| print(&piece));
+            say("\"}]}}");
+        }
         "die" => process::exit(7),
         "fork" => {
             let mut child = Command::new("sh");
@@ -137,9 +144,12 @@ fn reply(id: &Value, result: &Value) {
 }
 
 fn say(line: &str) {
-    let mut out = io::stdout().lock();
+    print(&format!("{line}\n"));
+}
+
+fn print(text: &str) {
     // Whoever does not listen any more has ended us.
-    if out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).is_err() {
+    if io::stdout().lock().write_all(text.as_bytes()).is_err() {
         process::exit(1);
     }
 }

@@ -179,7 +179,7 @@ fn a_client_that_uses_what_is_another_ones() {
 
     // A parked call: its state, forged, another's, or for another call.
     let call = json!({"name": "test_elicitation", "arguments": {"message": "Who?"}});
-    let parked = alice().request("tools/call", call.clone());
+    let parked = alice().request("tools/call", call);
     let state = parked["result"]["requestState"].as_str().unwrap_or_else(|| panic!("{parked}"));
     let question = parked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap();
     let answer = json!({"action": "accept", "content": {"username": "a", "email": "a@b.c"}});

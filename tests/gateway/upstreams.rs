@@ -127,7 +127,7 @@ fn a_server_that_sends_100_mb_in_one_line() {
     };
     let mut client = gateway.modern("bad");
     let before = memory();
-    let response = client.call("huge", json!({"bytes": 100_000_000}));
+    let response = client.call("huge", json!({"mb": 100}));
     let (code, why) = error(&response);
     assert!(code == -32603 && why.contains("bytes"), "{response}");
     assert!(memory() < before + 60_000, "{} kB", memory());
