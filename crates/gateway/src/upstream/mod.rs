@@ -1,11 +1,16 @@
 //! One upstream: its workers, and what it offers.
 //!
 //! * this file — what it offers, and when that is asked for again.
-//! * `pool` — which worker gets a call; `supervise` — what keeps workers alive.
-//! * `worker` — one connection, and its loop; `start` — how it is opened.
+//! * `pool` — which worker gets a call; `lane` — where calls wait for one.
+//! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
+//! * `worker` — one of them; `drive` — the loop of its connection; `owner` — whose it is what an
+//!   upstream says and that names no call.
 //! * `call` — one request on its way.
 
 pub(crate) mod call;
+mod drive;
+mod lane;
+mod owner;
 pub(crate) mod pool;
 pub(crate) mod start;
 pub(crate) mod supervise;

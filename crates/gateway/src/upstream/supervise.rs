@@ -14,9 +14,10 @@ use mcplane::transport::process::{Running, Tree};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{interval, sleep, sleep_until, timeout_at};
 
+use super::drive::{Drive, End};
 use super::pool::{Pool, Trouble};
 use super::start::Connected;
-use super::worker::{Command, Drive, End, State, Worker, is_modern, unavailable};
+use super::worker::{Command, State, Worker, is_modern, unavailable};
 use crate::clock;
 use crate::config::Speaks;
 

@@ -1,0 +1,532 @@
+//! The loop of a worker's connection.
+//!
+//! It takes what callers want, reads what the upstream says, and writes all that came of it in one
+//! piece. Nothing in it waits for a client.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::frame::lines::{self, Lines};
+use mcplane::proto::limits::{MESSAGE_BYTES_MAX, PROBE_TIMEOUT};
+use mcplane::proto::message::{Kind, Message, write};
+use mcplane::proto::method::Method;
+use mcplane::proto::session::client::{Answer, Call as Request};
+use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Sleep, sleep_until};
+
+use super::call::Call;
+use super::pool::{Heard, Pool};
+use super::start::{Reader, Writer};
+use super::worker::{Command, State, Waiting, Worker, is_modern, unavailable};
+use crate::clock;
+use crate::era;
+
+/// Bytes asked for in one read: as much as a pipe of Linux holds.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Unsent bytes above which an upstream counts as not reading: more calls are refused as overload.
+const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// An output buffer that has grown beyond this is given back when it is empty, in bytes.
+const KEPT_BYTES: usize = 256 * 1024;
+
+/// Lines in a row that are no messages, after which an upstream is not one.
+const STRAYS_MAX: u32 = 10_000;
+
+/// Who waits for a request on the connection.
+pub(super) enum Tag {
+    Call(Arc<Call>),
+    /// A call that nobody waits for any more. What its upstream said before it knew of that is on
+    /// its way still, up to the answer to the ping that has this tag.
+    Gone(Arc<Call>),
+    Own(Waiting),
+    Listen,
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It was told to leave, and has.
+    Left,
+    /// The upstream is gone, or cannot be understood.
+    Broken(String),
+    /// The upstream ended under the probe of 2026-07-28: start it again, and spare it the probe.
+    Respawn,
+    /// The two sides do not meet.
+    Refused(HandshakeError),
+}
+
+/// The connection of a worker.
+pub(crate) struct Drive<'a> {
+    pub(super) worker: &'a Arc<Worker>,
+    pub(super) pool: &'a Arc<Pool>,
+    pub(super) session: ClientSession<Tag>,
+    pub(super) out: Vec<u8>,
+    leave_at: Option<Instant>,
+    strays_in_row: u32,
+    pub(super) end: Option<End>,
+    /// Held until the handshake is done.
+    starting: Option<OwnedSemaphorePermit>,
+    /// The subscription to a modern upstream's changes.
+    pub(super) listen: Option<i64>,
+}
+
+impl<'a> Drive<'a> {
+    pub(crate) fn new(
+        worker: &'a Arc<Worker>,
+        pool: &'a Arc<Pool>,
+        config: ClientConfig,
+        starting: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        worker.life.fetch_add(1, Ordering::Relaxed);
+        let mut out = Vec::new();
+        let session = ClientSession::start(clock::now(), config, &mut out);
+        lines::end(&mut out, 0);
+        Self {
+            worker,
+            pool,
+            session,
+            out,
+            leave_at: None,
+            strays_in_row: 0,
+            end: None,
+            starting,
+            listen: None,
+        }
+    }
+
+    /// Drives the connection until it ends. Whoever waits for it then is told by
+    /// [`Drive::abandon`].
+    pub(crate) async fn run(
+        &mut self,
+        reader: &mut Reader,
+        writer: &mut Writer,
+        commands: &mut mpsc::UnboundedReceiver<Command>,
+    ) -> End {
+        let mut lines = Lines::new(MESSAGE_BYTES_MAX);
+        let mut input = BytesMut::new();
+        let mut alarm = Alarm::new();
+        let mut sent = 0;
+        loop {
+            if let Some(end) = self.end.take() {
+                return end;
+            }
+            if self.leave_at.is_some_and(|at| at <= clock::now())
+                || self.leave_at.is_some() && sent == self.out.len() && self.is_idle()
+            {
+                return End::Left;
+            }
+            let wake = [self.session.deadline(), self.leave_at].into_iter().flatten().min();
+            let ready = self.session.peer().is_some();
+            tokio::select! {
+                biased;
+                command = commands.recv(), if ready || self.leave_at.is_none() => {
+                    let now = clock::now();
+                    self.command(now, command);
+                    // All that waits goes out in one write.
+                    while let Ok(command) = commands.try_recv() {
+                        self.command(now, Some(command));
+                    }
+                }
+                wrote = writer.write(self.out.get(sent..).unwrap_or_default()), if sent < self.out.len() => {
+                    match wrote {
+                        Ok(len) if len > 0 => sent += len,
+                        other => return End::Broken(format!("writing failed: {}", why(other))),
+                    }
+                    if sent == self.out.len() {
+                        sent = 0;
+                        self.out.clear();
+                        self.out.shrink_to(KEPT_BYTES);
+                        if let Err(error) = writer.flush().await {
+                            return End::Broken(format!("writing failed: {error}"));
+                        }
+                    }
+                }
+                read = read_some(reader, &mut input) => {
+                    let now = clock::now();
+                    while let Some(line) = lines.next(&mut input) {
+                        match line {
+                            Ok(line) => self.line(now, line),
+                            Err(error) => self.too_long(&error.to_string()),
+                        }
+                    }
+                    match read {
+                        Ok(len) if len > 0 => {}
+                        Ok(_) => {
+                            if let Some(line) = lines.finish(&mut input) {
+                                self.line(now, line);
+                            }
+                            self.closed();
+                        }
+                        Err(error) => return End::Broken(format!("reading failed: {error}")),
+                    }
+                }
+                () = alarm.ring(wake), if wake.is_some() => {
+                    self.expire(clock::now());
+                }
+            }
+        }
+    }
+
+    /// Tells everybody who waits that the connection is gone. Calls that may be sent a second time,
+    /// and those that never were, go to another worker.
+    pub(crate) fn abandon(&mut self, why: &str) {
+        for event in self.session.closed() {
+            let ClientEvent::Answered(_, tag, _) = event else { continue };
+            match tag {
+                Tag::Call(call) => self.pool.broken(self.worker, &call, why),
+                Tag::Gone(call) => self.pool.release(self.worker, &call),
+                Tag::Own(waiting) => drop(waiting.send(Err(unavailable(why)))),
+                Tag::Listen => {}
+            }
+        }
+    }
+
+    /// Nobody waits for an answer. What is listened for would never end.
+    fn is_idle(&self) -> bool {
+        self.session.tags().all(|tag| matches!(tag, Tag::Listen))
+    }
+
+    fn command(&mut self, now: Instant, command: Option<Command>) {
+        let start = self.out.len();
+        match command {
+            Some(Command::Call(call)) => return self.call(now, call),
+            Some(Command::Cancel(life, id)) => {
+                if life == self.worker.life() {
+                    self.cancel(now, id);
+                }
+                return;
+            }
+            Some(Command::Ask(method, params, patience, waiting)) => {
+                self.ask(now, method, &params, patience, waiting);
+            }
+            Some(Command::Asked(life, method, question)) => {
+                if life == self.worker.life() {
+                    self.asked(method, &question);
+                }
+                return;
+            }
+            Some(Command::Reply(life, id, answer)) => {
+                if life != self.worker.life() {
+                    return;
+                }
+                let mut id_json = Vec::new();
+                id.write_json(&mut id_json);
+                match answer {
+                    Ok(result) => write::result(&mut self.out, &id_json, &result),
+                    Err(error) => write::error(&mut self.out, Some(&id_json), &error),
+                }
+            }
+            Some(Command::Listen(params)) => return self.listen(now, &params),
+            Some(Command::Leave(at)) => self.leave_at = Some(at),
+            None => self.leave_at = Some(now),
+        }
+        self.end_line(start);
+    }
+
+    /// Sends a call, unless it was cancelled while it waited.
+    fn call(&mut self, now: Instant, call: Arc<Call>) {
+        if !call.is_wanted() {
+            return self.pool.release(self.worker, &call);
+        }
+        let Some(revision) = self.session.peer().map(|peer| peer.revision) else {
+            // Not ready any more: somewhere else it may be.
+            return self.pool.again(self.worker, call);
+        };
+        if self.out.len() > BACKLOG_BYTES_MAX {
+            call.fail(&ErrorObject::new(
+                Code::OVERLOADED,
+                "the server does not read what it is sent",
+            ));
+            return self.pool.release(self.worker, &call);
+        }
+        let patience = self.pool.patience();
+        let id = match self.session.open(now, call.method, patience, Tag::Call(Arc::clone(&call))) {
+            Ok(id) => id,
+            Err(_) => {
+                let method = call.method;
+                call.fail(&ErrorObject::new(
+                    Code::METHOD_NOT_FOUND,
+                    format!("the server speaks {revision}, which has no `{method}`"),
+                ));
+                return self.pool.release(self.worker, &call);
+            }
+        };
+        call.id.store(id, Ordering::Release);
+        let start = self.out.len();
+        let mut seat = call.seat();
+        let Some(request) = &seat.request else {
+            // It was cancelled a moment ago, when no worker had it.
+            drop(seat);
+            self.session.forget(id);
+            return self.pool.release(self.worker, &call);
+        };
+        era::write_request(request, &call, revision, id, &seat.retry, &mut self.out);
+        seat.worker = Some((Arc::clone(self.worker), self.worker.life()));
+        drop(seat);
+        call.sent.fetch_add(1, Ordering::Relaxed);
+        self.worker.calls.fetch_add(1, Ordering::Relaxed);
+        self.end_line(start);
+    }
+
+    /// Takes a call back that nobody waits for any more.
+    fn cancel(&mut self, now: Instant, id: i64) {
+        let start = self.out.len();
+        let call = self.session.cancel(id, "the client cancelled it", &mut self.out);
+        self.end_line(start);
+        if let Some(Tag::Call(call)) = call {
+            self.part(now, &call);
+        }
+    }
+
+    /// A call has ended here, and there as soon as this ping is answered: then its place is free,
+    /// and what the upstream says without naming a call is not of this one.
+    fn part(&mut self, now: Instant, call: &Arc<Call>) {
+        let modern = self.session.peer().is_some_and(|peer| is_modern(peer.revision));
+        let method = if modern { Method::Discover } else { Method::Ping };
+        let ping = request(method, b"{}", PROBE_TIMEOUT);
+        let start = self.out.len();
+        let tag = Tag::Gone(Arc::clone(call));
+        if self.session.call(now, &ping, tag, &mut self.out).is_err() {
+            self.pool.release(self.worker, call);
+        }
+        self.end_line(start);
+    }
+
+    fn ask(
+        &mut self,
+        now: Instant,
+        method: Method,
+        params: &[u8],
+        patience: Duration,
+        waiting: Waiting,
+    ) {
+        let call = request(method, params, patience);
+        if let Err(Tag::Own(waiting)) =
+            self.session.call(now, &call, Tag::Own(waiting), &mut self.out)
+        {
+            let error = ErrorObject::method_not_found(method.as_str());
+            let _ = waiting.send(Err(error));
+        }
+    }
+
+    /// Listens for something else than before.
+    fn listen(&mut self, now: Instant, params: &[u8]) {
+        let before = self.listen.take();
+        let call = request(Method::Listen, params, PROBE_TIMEOUT);
+        let start = self.out.len();
+        self.listen = self.session.call(now, &call, Tag::Listen, &mut self.out).ok();
+        self.end_line(start);
+        if let Some(before) = before {
+            let start = self.out.len();
+            self.session.cancel(before, "another one takes its place", &mut self.out);
+            self.end_line(start);
+        }
+    }
+
+    fn line(&mut self, now: Instant, line: Bytes) {
+        let batches = self.session.peer().is_some_and(|peer| peer.revision.has_batches());
+        if batches && mcplane::proto::message::is_batch(&line) {
+            if let Ok(messages) = mcplane::proto::message::split_batch(&line) {
+                return messages.into_iter().for_each(|message| self.message(now, message));
+            }
+        }
+        self.message(now, line);
+    }
+
+    fn message(&mut self, now: Instant, line: Bytes) {
+        let start = self.out.len();
+        let message = match Message::scan(line) {
+            Ok(message) => message,
+            Err(failure) => {
+                ClientSession::<Tag>::refuse(&failure, &mut self.out);
+                self.end_line(start);
+                return self.stray();
+            }
+        };
+        self.strays_in_row = 0;
+        let event = self.session.receive(now, &message, &mut self.out);
+        self.end_line(start);
+        self.on(event, Some(&message));
+    }
+
+    fn on(&mut self, event: ClientEvent<Tag>, message: Option<&Message>) {
+        match (event, message) {
+            (ClientEvent::Ready, _) => self.ready(),
+            (ClientEvent::Respawn, _) => self.end = Some(End::Respawn),
+            (ClientEvent::Failed(error), _) => self.end = Some(End::Refused(error)),
+            (ClientEvent::Answered(_, Tag::Own(waiting), answer), _) => {
+                // Whoever asked may have given up.
+                let _ = waiting.send(own(answer));
+            }
+            (ClientEvent::Answered(_, Tag::Listen, _), _) => self.listen = None,
+            (ClientEvent::Answered(_, Tag::Call(call), answer), message) => {
+                self.answered(&call, answer, message);
+            }
+            (ClientEvent::Answered(_, Tag::Gone(call), _), _) => {
+                self.pool.release(self.worker, &call);
+            }
+            (ClientEvent::Progress(id), Some(message)) => {
+                if let Some(Tag::Call(call)) = self.session.tag(id) {
+                    era::note_progress(call, message);
+                }
+            }
+            (ClientEvent::Asked(method), Some(message)) => self.asked(method, message),
+            (ClientEvent::Withdrawn(id), _) => self.pool.questions.withdrawn(self.worker, &id),
+            (ClientEvent::Notification(method, _), Some(message)) => self.heard(method, message),
+            (ClientEvent::Handled, Some(message))
+                if matches!(message.kind(), Kind::Response | Kind::ErrorResponse) =>
+            {
+                self.worker.late.fetch_add(1, Ordering::Relaxed);
+            }
+            (ClientEvent::Handled, _) | (_, None) => {}
+        }
+    }
+
+    fn ready(&mut self) {
+        self.starting = None;
+        let Some(peer) = self.session.peer() else { return };
+        self.worker.peer.store(Some(Arc::new(peer.clone())));
+        self.worker.timeouts.store(0, Ordering::Relaxed);
+        if self.leave_at.is_none() {
+            self.worker.set_state(State::Healthy);
+        }
+        self.pool.hear(Heard::Ready(Arc::clone(self.worker)));
+    }
+
+    fn answered(&mut self, call: &Arc<Call>, answer: Answer, message: Option<&Message>) {
+        let Some(peer) = self.session.peer() else { return };
+        match (answer, message) {
+            (Answer::TimedOut, _) => {
+                self.pool.timed_out(self.worker);
+                let why = format!("`{}` was not answered in time by the server", call.method);
+                call.fail(&ErrorObject::new(Code::HANDLER_TIMEOUT, why));
+                return self.part(clock::now(), call);
+            }
+            (Answer::Closed, _) | (_, None) => {
+                return self.pool.broken(self.worker, call, "the connection ended");
+            }
+            (Answer::Malformed(why), _) => {
+                let why = format!("the server's answer breaks the protocol: {why}");
+                call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
+            }
+            (Answer::InputRequired(round), Some(message)) => {
+                self.worker.timeouts.store(0, Ordering::Relaxed);
+                era::replay::round(call, round, message, peer);
+            }
+            (Answer::Complete(_) | Answer::Error(_), Some(message)) => {
+                self.worker.timeouts.store(0, Ordering::Relaxed);
+                if self.worker.state() == State::Degraded {
+                    self.worker.set_state(State::Healthy);
+                }
+                era::answer(call, message, peer);
+            }
+        }
+        self.pool.release(self.worker, call);
+    }
+
+    pub(super) fn stray(&mut self) {
+        self.worker.strays.fetch_add(1, Ordering::Relaxed);
+        self.strays_in_row += 1;
+        if self.strays_in_row > STRAYS_MAX {
+            let why = format!("{STRAYS_MAX} lines in a row on its stdout are no messages");
+            self.end = Some(End::Broken(why));
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        loop {
+            let start = self.out.len();
+            let Some(event) = self.session.expire(now, &mut self.out) else { break };
+            self.end_line(start);
+            self.on(event, None);
+        }
+    }
+
+    /// The upstream has closed its side. During the handshake the session knows what that means.
+    fn closed(&mut self) {
+        if self.session.peer().is_none() {
+            for event in self.session.closed() {
+                self.on(event, None);
+            }
+        }
+        self.end.get_or_insert_with(|| End::Broken("it closed the connection".into()));
+    }
+
+    pub(super) fn end_line(&mut self, start: usize) {
+        if self.out.len() > start {
+            lines::end(&mut self.out, start);
+        }
+    }
+}
+
+/// A timer that is set again only when it would ring too late: that costs more than a call, and
+/// most calls end long before theirs.
+struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+    /// When it rings; `None` if it has rung, or was never set.
+    at: Option<Instant>,
+}
+
+impl Alarm {
+    fn new() -> Self {
+        Self { sleep: Box::pin(sleep_until(clock::now().into())), at: None }
+    }
+
+    /// Waits until `wake`, or less. Cancel safe.
+    async fn ring(&mut self, wake: Option<Instant>) {
+        let Some(wake) = wake else { return };
+        if self.at.is_none_or(|at| wake < at) {
+            self.sleep.as_mut().reset(wake.into());
+            self.at = Some(wake);
+        }
+        self.sleep.as_mut().await;
+        self.at = None;
+    }
+}
+
+/// A request of the gateway itself.
+fn request(method: Method, params: &[u8], patience: Duration) -> Request<'_> {
+    Request {
+        method,
+        params: Some(params),
+        members: &[],
+        meta: None,
+        log_level: None,
+        progress: false,
+        timeout: Some(patience),
+    }
+}
+
+/// The answer to a request of the gateway itself.
+fn own(answer: Answer) -> Result<Bytes, ErrorObject> {
+    match answer {
+        Answer::Complete(result) => Ok(result),
+        Answer::Error(error) => Err(error),
+        Answer::Malformed(why) => Err(ErrorObject::new(Code::INTERNAL_ERROR, why)),
+        Answer::InputRequired(_) => {
+            Err(ErrorObject::new(Code::INTERNAL_ERROR, "the server asks for input here"))
+        }
+        Answer::TimedOut => {
+            Err(ErrorObject::new(Code::HANDLER_TIMEOUT, "the server did not answer in time"))
+        }
+        Answer::Closed => Err(unavailable("the connection ended")),
+    }
+}
+
+fn why(wrote: io::Result<usize>) -> String {
+    wrote.map_or_else(|error| error.to_string(), |_| "nothing was taken".into())
+}
+
+/// Reads what there is. Cancel safe: what was read is in `input`.
+async fn read_some(reader: &mut Reader, input: &mut BytesMut) -> io::Result<usize> {
+    input.reserve(READ_BYTES / 2);
+    reader.read_buf(input).await
+}

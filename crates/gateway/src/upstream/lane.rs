@@ -1,0 +1,153 @@
+//! A set of workers with one queue, where callers take turns.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use mcplane::server::relay::Caller;
+
+use super::call::Call;
+use super::worker::{State, Worker};
+use crate::clock;
+
+/// Workers with one queue.
+pub(crate) struct Lane {
+    pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
+    queue: Mutex<Queue>,
+    pub(super) queued: AtomicUsize,
+    /// When it last had a call, for the keyed modes.
+    used: Mutex<Instant>,
+}
+
+/// Calls that wait, each caller's in order; callers take turns.
+#[derive(Default)]
+struct Queue {
+    /// Its workers are leaving: who comes now must look for another lane.
+    is_closed: bool,
+    turns: VecDeque<Caller>,
+    waiting: HashMap<Caller, VecDeque<(Instant, Arc<Call>)>>,
+}
+
+impl Lane {
+    pub(super) fn new() -> Self {
+        Self {
+            workers: ArcSwap::default(),
+            queue: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            used: Mutex::new(clock::now()),
+        }
+    }
+
+    pub(super) fn add(&self, worker: Arc<Worker>) {
+        self.workers.rcu(|workers| {
+            let mut workers = Vec::clone(workers);
+            workers.push(Arc::clone(&worker));
+            workers
+        });
+    }
+
+    pub(super) fn remove(&self, gone: &Arc<Worker>) {
+        self.workers.rcu(|workers| {
+            let rest = workers.iter().filter(|worker| !Arc::ptr_eq(worker, gone));
+            rest.cloned().collect::<Vec<_>>()
+        });
+    }
+
+    /// Takes one worker out: the first that is ready, else the first.
+    pub(super) fn take(&self) -> Option<Arc<Worker>> {
+        let workers = self.workers.load();
+        let ready = workers.iter().find(|worker| worker.state() == State::Healthy);
+        let usable =
+            |worker: &&Arc<Worker>| !matches!(worker.state(), State::Leaving | State::Down);
+        let taken = Arc::clone(ready.or_else(|| workers.iter().find(usable))?);
+        drop(workers);
+        self.remove(&taken);
+        Some(taken)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call comes back if the lane is closed.
+    pub(super) fn push(&self, call: Arc<Call>) -> Result<(), Arc<Call>> {
+        let mut queue = self.queue();
+        if queue.is_closed {
+            return Err(call);
+        }
+        if !queue.waiting.contains_key(&call.caller) {
+            queue.turns.push_back(call.caller.clone());
+        }
+        let caller = call.caller.clone();
+        queue.waiting.entry(caller).or_default().push_back((clock::now(), call));
+        Ok(())
+    }
+
+    /// Whose turn it is.
+    pub(super) fn peek(&self) -> Option<Caller> {
+        self.queue().turns.front().cloned()
+    }
+
+    pub(super) fn pop(&self) -> Option<Arc<Call>> {
+        let mut queue = self.queue();
+        let caller = queue.turns.pop_front()?;
+        let calls = queue.waiting.get_mut(&caller)?;
+        let call = calls.pop_front();
+        if calls.is_empty() {
+            queue.waiting.remove(&caller);
+        } else {
+            queue.turns.push_back(caller);
+        }
+        drop(queue);
+        if call.is_some() {
+            self.queued.fetch_sub(1, Ordering::AcqRel);
+        }
+        Some(call?.1)
+    }
+
+    pub(super) fn close(&self, each: impl Fn(Arc<Call>)) {
+        self.queue().is_closed = true;
+        while let Some(call) = self.pop() {
+            each(call);
+        }
+    }
+
+    pub(super) fn expire(&self, patience: Duration, each: impl Fn(&Call)) {
+        let now = clock::now();
+        let late = |(since, call): &(Instant, Arc<Call>)| {
+            !call.is_wanted() || now.duration_since(*since) >= patience
+        };
+        let mut expired = Vec::new();
+        {
+            let mut queue = self.queue();
+            for calls in queue.waiting.values_mut() {
+                let (gone, stay) = std::mem::take(calls).into_iter().partition(late);
+                *calls = stay;
+                expired.extend::<VecDeque<_>>(gone);
+            }
+            queue.waiting.retain(|_, calls| !calls.is_empty());
+            let Queue { turns, waiting, .. } = &mut *queue;
+            turns.retain(|caller| waiting.contains_key(caller));
+        }
+        self.queued.fetch_sub(expired.len(), Ordering::AcqRel);
+        expired.iter().for_each(|(_, call)| each(call));
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        let busy = |worker: &Arc<Worker>| worker.in_flight.load(Ordering::Acquire) > 0;
+        self.queued.load(Ordering::Acquire) == 0 && !self.workers.load().iter().any(busy)
+    }
+
+    pub(super) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
+    }
+
+    pub(super) fn idle_for(&self) -> Duration {
+        clock::now().duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The lane that a worker works for; a spare has none yet.
+pub(crate) type LaneOf = OnceLock<Arc<Lane>>;

@@ -1,0 +1,139 @@
+//! What an upstream says that names no call: whose it is.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::message::{Message, Part, write};
+use mcplane::proto::method::Method;
+use mcplane::proto::version::Revision;
+use mcplane::server::relay::Caller;
+
+use super::call::Call;
+use super::drive::{Drive, End, Tag};
+use super::pool::Heard;
+use crate::era;
+
+impl Drive<'_> {
+    /// A question of a legacy upstream. Nothing says which call it belongs to, so it is passed on
+    /// only where there is no doubt.
+    pub(super) fn asked(&mut self, method: Method, message: &Message) {
+        let Some(id) = message.id() else { return };
+        let revision = self.session.peer().map_or(Revision::LATEST_LEGACY, |peer| peer.revision);
+        let start = self.out.len();
+        let answer = match self.owner() {
+            Owner::Nobody if method == Method::RootsList => Ok(self.pool.roots()),
+            Owner::Gone => Err("the call that this belongs to was cancelled".into()),
+            Owner::Nobody => Err("nobody has a call in flight that this could belong to".into()),
+            Owner::Several(count) => Err(format!(
+                "{count} calls are in flight for several clients, and nothing says which of them \
+                 this belongs to; mode `exclusive`, `per_session` or `per_principal` can tell"
+            )),
+            Owner::Call(call) => {
+                match self.pool.questions.ask(self.worker, &call, &id, method, message, revision) {
+                    None => return,
+                    Some(error) => {
+                        write::error(&mut self.out, message.part(Part::Id), &error);
+                        return self.end_line(start);
+                    }
+                }
+            }
+        };
+        match answer {
+            Ok(result) => {
+                write::result(&mut self.out, message.part(Part::Id).unwrap_or(b"null"), &result);
+            }
+            Err(why) => {
+                let error = ErrorObject::new(Code::INVALID_REQUEST, why);
+                write::error(&mut self.out, message.part(Part::Id), &error);
+            }
+        }
+        self.end_line(start);
+    }
+
+    /// Whose question or log message it is that names no call.
+    fn owner(&self) -> Owner {
+        let mut caller: Option<&Caller> = None;
+        let mut youngest: Option<&Arc<Call>> = None;
+        for tag in self.session.tags() {
+            let (Tag::Call(call) | Tag::Gone(call)) = tag else { continue };
+            if !call.method.takes_input() {
+                continue;
+            }
+            let is_same = |other: &Caller| *other == call.caller && other.connection.is_some();
+            if !caller.is_none_or(is_same) {
+                return Owner::Several(self.session.tags().count());
+            }
+            caller = Some(&call.caller);
+            let is_younger = youngest.is_none_or(|other| other.id() < call.id());
+            if is_younger && matches!(tag, Tag::Call(_)) {
+                youngest = Some(call);
+            }
+        }
+        match (youngest, caller) {
+            (Some(call), _) => Owner::Call(Arc::clone(call)),
+            (None, Some(_)) => Owner::Gone,
+            (None, None) => Owner::Nobody,
+        }
+    }
+
+    pub(super) fn heard(&mut self, method: Method, message: &Message) {
+        match method {
+            Method::ListenAcknowledged => {
+                if let Some(id) = self.listen {
+                    self.session.hold(id);
+                }
+            }
+            Method::LogMessage => match self.owner() {
+                Owner::Call(call) => era::note_log(&call, message),
+                Owner::Gone => {}
+                Owner::Nobody | Owner::Several(_) => {
+                    self.pool.unowned.fetch_add(1, Ordering::Relaxed);
+                }
+            },
+            Method::ResourcesUpdated => {
+                if let Some(uri) = message.text(Part::Uri) {
+                    self.pool.hear(Heard::Updated(uri.into_owned()));
+                }
+            }
+            Method::ToolsListChanged
+            | Method::PromptsListChanged
+            | Method::ResourcesListChanged => {
+                self.pool.hear(Heard::ListsChanged(Arc::clone(self.worker)));
+            }
+            _ => {}
+        }
+    }
+
+    /// A message that was too long to be read. Whose it was can only be told if there is one.
+    pub(super) fn too_long(&mut self, error: &str) {
+        let mut calls: Vec<Arc<Call>> = Vec::new();
+        for tag in self.session.tags() {
+            if let Tag::Call(call) = tag {
+                calls.push(Arc::clone(call));
+            }
+        }
+        let why = format!("the server sent {error}");
+        match calls.as_slice() {
+            [] => self.stray(),
+            [call] => {
+                let start = self.out.len();
+                call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why.clone()));
+                if let Some(Tag::Call(call)) = self.session.cancel(call.id(), &why, &mut self.out) {
+                    self.pool.release(self.worker, &call);
+                }
+                self.end_line(start);
+            }
+            // One of them would wait for ever: better that all of them know.
+            _ => self.end = Some(End::Broken(why)),
+        }
+    }
+}
+
+enum Owner {
+    Nobody,
+    /// A call that has ended here.
+    Gone,
+    Call(Arc<Call>),
+    Several(usize),
+}
