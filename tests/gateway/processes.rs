@@ -14,9 +14,9 @@ use crate::{
     gateway::{Gateway, bad, eventually},
 };
 
-/// What may be left of a session that is over, in bytes: the allocator keeps some of what it had,
-/// and a session that stayed would be several times as much.
-const LEFT_BYTES_MAX: u64 = 1024;
+/// What may be left of a session that is over, in bytes: the allocator keeps what the sessions needed
+/// that were there at the same time, and one that stayed would be more than twice as much.
+const LEFT_BYTES_MAX: u64 = 4 * 1024;
 
 fn workers(gateway: &Gateway) -> HashSet<u32> {
     let all = gateway.processes().into_iter();
