@@ -113,7 +113,7 @@ impl Gateway {
             uptime_s: self.0.began.elapsed().as_secs(),
             sessions: self.0.site.sessions(),
             reloads: self.0.reloads.load(Relaxed),
-            servers: self.upstreams().iter().map(|upstream| of_server(upstream)).collect(),
+            servers: self.upstreams().iter().map(of_server).collect(),
         }
     }
 

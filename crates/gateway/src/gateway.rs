@@ -17,7 +17,7 @@ use crate::config::{Config, Names, Server};
 use crate::face::{Face, View};
 use crate::listen::site::Site;
 use crate::upstream::start::{Connect, Programs};
-use crate::upstream::{News, Upstream, all_ready};
+use crate::upstream::{News, Upstream, WORDS_MAX, all_ready};
 
 /// How long after one change of an offer the next ones are gathered, so that a start with many
 /// servers makes few new catalogs.
@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     starts: Arc<Semaphore>,
     connect: Arc<dyn Connect>,
     store: Option<Arc<Store>>,
-    news: mpsc::UnboundedSender<News>,
+    news: mpsc::Sender<News>,
     troubles: broadcast::Sender<String>,
     pub(crate) began: Instant,
     /// How often the settings were read again with success.
@@ -84,7 +84,7 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::start`].
     pub fn start_with(config: Config, connect: Arc<dyn Connect>) -> mcplane::Result<Self> {
-        let (news_in, news) = mpsc::unbounded_channel();
+        let (news_in, news) = mpsc::channel(WORDS_MAX);
         let store = config.gateway.state_folder();
         let store = store.map(|folder| Arc::new(Store::new(folder.join("lists"))));
         let all = Arc::new(Face::new(View::of(None, Vec::new(), &Naming::default())));
@@ -237,7 +237,7 @@ impl Gateway {
     }
 
     /// What upstreams have to tell, as long as the gateway lives.
-    async fn listen_to(self, mut news: mpsc::UnboundedReceiver<News>) {
+    async fn listen_to(self, mut news: mpsc::Receiver<News>) {
         let weak = Arc::downgrade(&self.0);
         drop(self);
         while let Some(word) = news.recv().await {

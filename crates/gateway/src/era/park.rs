@@ -224,6 +224,7 @@ impl Parking {
 }
 
 /// What became of a request that may be a retry.
+#[allow(clippy::large_enum_variant, reason = "the large one is what nearly every request is")]
 pub(crate) enum Resumed {
     /// It is none of a parked call.
     Not(Relayed),

@@ -71,9 +71,17 @@ impl Questions {
             return Some(ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone"));
         };
         let (worker_of, life, of) = (Arc::clone(worker), worker.life(), id.clone());
+        let (call, question) = (Arc::clone(call), question.clone());
         let waiting = tokio::spawn(async move {
-            let answer = asking.answer().await;
-            let _ = worker_of.send(Command::Reply(life, of, answer));
+            let command = match asking.answer().await {
+                // A call that ends takes its questions along. Its upstream still asks: it was
+                // another call's.
+                Err(_) if call.seat().request.is_none() => {
+                    Command::Asked(life, method, Box::new(question))
+                }
+                answer => Command::Reply(life, of, answer),
+            };
+            let _ = worker_of.send(command);
         });
         asked.insert((worker.number, id.clone()), waiting.abort_handle());
         None

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::lines::{self, Lines};
 use mcplane::proto::limits::{MESSAGE_BYTES_MAX, PROBE_TIMEOUT};
-use mcplane::proto::message::{Kind, Message, write};
+use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request};
 use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError};
@@ -248,16 +248,11 @@ impl<'a> Drive<'a> {
             return self.pool.release(self.worker, &call);
         }
         let patience = self.pool.patience();
-        let id = match self.session.open(now, call.method, patience, Tag::Call(Arc::clone(&call))) {
-            Ok(id) => id,
-            Err(_) => {
-                let method = call.method;
-                call.fail(&ErrorObject::new(
-                    Code::METHOD_NOT_FOUND,
-                    format!("the server speaks {revision}, which has no `{method}`"),
-                ));
-                return self.pool.release(self.worker, &call);
-            }
+        let tag = Tag::Call(Arc::clone(&call));
+        let Ok(id) = self.session.open(now, call.method, patience, tag) else {
+            let why = format!("the server speaks {revision}, which has no `{}`", call.method);
+            call.fail(&ErrorObject::new(Code::METHOD_NOT_FOUND, why));
+            return self.pool.release(self.worker, &call);
         };
         call.id.store(id, Ordering::Release);
         let start = self.out.len();
@@ -308,6 +303,10 @@ impl<'a> Drive<'a> {
         patience: Duration,
         waiting: Waiting,
     ) {
+        if self.out.len() > BACKLOG_BYTES_MAX {
+            let _ = waiting.send(Err(unavailable("it does not read what it is sent")));
+            return;
+        }
         let call = request(method, params, patience);
         if let Err(Tag::Own(waiting)) =
             self.session.call(now, &call, Tag::Own(waiting), &mut self.out)
@@ -333,10 +332,11 @@ impl<'a> Drive<'a> {
 
     fn line(&mut self, now: Instant, line: Bytes) {
         let batches = self.session.peer().is_some_and(|peer| peer.revision.has_batches());
-        if batches && mcplane::proto::message::is_batch(&line) {
-            if let Ok(messages) = mcplane::proto::message::split_batch(&line) {
-                return messages.into_iter().for_each(|message| self.message(now, message));
-            }
+        if batches
+            && is_batch(&line)
+            && let Ok(messages) = split_batch(&line)
+        {
+            return messages.into_iter().for_each(|message| self.message(now, message));
         }
         self.message(now, line);
     }

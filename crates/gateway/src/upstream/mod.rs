@@ -49,6 +49,21 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// How often somebody who waits looks whether there is trouble.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Words of workers, or of upstreams, that wait to be heard.
+pub(crate) const WORDS_MAX: usize = 1024;
+
+/// How many of them are kept for what must not be lost: there are few of those.
+const WORDS_KEPT: usize = 512;
+
+/// Says something, unless so much waits to be heard already that only what is vital may be said:
+/// somebody floods.
+pub(crate) fn tell<T>(ear: &mpsc::Sender<T>, word: T, is_vital: bool) {
+    if is_vital || ear.capacity() > WORDS_KEPT {
+        // Nobody listens when the gateway ends.
+        let _ = ear.try_send(word);
+    }
+}
+
 /// What an upstream tells the gateway.
 pub(crate) enum News {
     /// Its offer is another one.
@@ -78,10 +93,10 @@ impl Upstream {
         starts: Arc<Semaphore>,
         connect: Arc<dyn Connect>,
         store: Option<Arc<Store>>,
-        news: mpsc::UnboundedSender<News>,
+        news: mpsc::Sender<News>,
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
-        let (heard_in, heard) = mpsc::unbounded_channel();
+        let (heard_in, heard) = mpsc::channel(WORDS_MAX);
         let timeout = settings.call_timeout.limit();
         let pool = Pool::new(Arc::clone(&name), server.clone(), timeout, starts, connect, heard_in);
         let kept = store.as_ref().map(|store| store.load(&name, &identity(server)));
@@ -157,14 +172,14 @@ pub(crate) fn identity(server: &Server) -> String {
 struct Ear {
     upstream: Arc<Upstream>,
     store: Option<Arc<Store>>,
-    news: mpsc::UnboundedSender<News>,
+    news: mpsc::Sender<News>,
     patience: Duration,
     /// When to ask which worker for the lists.
     due: Option<(Moment, Arc<Worker>)>,
 }
 
 impl Ear {
-    async fn run(mut self, mut heard: mpsc::UnboundedReceiver<Heard>) {
+    async fn run(mut self, mut heard: mpsc::Receiver<Heard>) {
         loop {
             let at = self.due.as_ref().map_or_else(Moment::now, |(at, _)| *at);
             tokio::select! {
@@ -197,13 +212,13 @@ impl Ear {
                 }
             }
             Heard::ListsChanged(worker) => {
-                self.due.get_or_insert((Moment::now() + GATHER, worker));
+                self.due.get_or_insert_with(|| (Moment::now() + GATHER, worker));
             }
             Heard::Trouble(trouble) => {
-                let _ = self.news.send(News::Trouble(Arc::clone(&self.upstream.name), trouble));
+                tell(&self.news, News::Trouble(Arc::clone(&self.upstream.name), trouble), false);
             }
             Heard::Updated(uri) => {
-                let _ = self.news.send(News::Updated(Arc::clone(&self.upstream.name), uri));
+                tell(&self.news, News::Updated(Arc::clone(&self.upstream.name), uri), false);
             }
         }
     }
@@ -228,7 +243,7 @@ impl Ear {
             // A list that cannot be kept is asked for again after a restart.
             tokio::task::spawn_blocking(move || store.save(&name, &identity, &offer).ok());
         }
-        let _ = self.news.send(News::Offer);
+        tell(&self.news, News::Offer, true);
         true
     }
 

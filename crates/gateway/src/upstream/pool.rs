@@ -60,7 +60,7 @@ pub(crate) struct Pool {
     hasher: RandomState,
     clock: AtomicU64,
     numbers: AtomicUsize,
-    heard: mpsc::UnboundedSender<Heard>,
+    heard: mpsc::Sender<Heard>,
     pub(crate) questions: Arc<Questions>,
     /// Log messages that could not be told whose they are.
     pub(crate) unowned: AtomicU64,
@@ -98,7 +98,7 @@ impl Pool {
         call_timeout: Option<Duration>,
         starts: Arc<Semaphore>,
         connect: Arc<dyn Connect>,
-        heard: mpsc::UnboundedSender<Heard>,
+        heard: mpsc::Sender<Heard>,
     ) -> Arc<Self> {
         let (alive, gone) = mpsc::channel(1);
         let turns = settings.tools.concurrency.iter();
@@ -279,8 +279,8 @@ impl Pool {
                 self.advance(lane);
             }
         }
-        // Nobody listens when the gateway ends.
-        let _ = self.heard.send(heard);
+        let is_vital = matches!(heard, Heard::Ready(_) | Heard::ListsChanged(_));
+        super::tell(&self.heard, heard, is_vital);
     }
 
     /// Something is wrong.

@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Ask(Method, Vec<u8>, Duration, Waiting),
     /// A question of the upstream that has not reached its client, on the connection on which it
     /// was asked.
-    Asked(u32, Method, Message),
+    Asked(u32, Method, Box<Message>),
     /// The answer to a question of the upstream, on the connection on which it was asked.
     Reply(u32, Id, Result<Bytes, ErrorObject>),
     /// The parameters of the one `subscriptions/listen` of a modern upstream.
@@ -82,7 +82,11 @@ pub(crate) type Waiting = oneshot::Sender<Result<Bytes, ErrorObject>>;
 
 impl Worker {
     pub(crate) fn new(number: usize) -> (Arc<Self>, mpsc::UnboundedReceiver<Command>) {
-        // Bounded by what is sent: calls by the places of the worker, cancellations by calls.
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "bounded by what is sent: calls by the worker's places, cancellations by calls; \
+                      and the loop takes everything at once"
+        )]
         let (inbox, commands) = mpsc::unbounded_channel();
         let worker = Self {
             number,
