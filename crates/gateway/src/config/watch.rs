@@ -292,29 +292,6 @@ mod tests {
         change(&mut watch).await;
     }
 
-    #[cfg(unix)]
-    #[tokio::test]
-    #[ignore = "sends SIGHUP to its own process: the test below runs it alone"]
-    async fn hangup_alone() {
-        let folder = Folder::new("hangup");
-        let file = folder.file("mcplane.toml", "a");
-        let mut watch = watch(&file).unwrap();
-        let me = std::process::id().to_string();
-        assert!(std::process::Command::new("kill").args(["-HUP", &me]).status().unwrap().success());
-        change(&mut watch).await;
-        silence(&mut watch).await;
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn sighup_is_told_without_a_change() {
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        alone.args(["--ignored", "--exact", "config::watch::tests::hangup_alone"]);
-        let ended = alone.output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stdout);
-        assert!(ended.status.success() && said.contains("1 passed"), "{said}");
-    }
-
     #[tokio::test]
     async fn to_be_read_is_no_change() {
         let folder = Folder::new("read");
