@@ -9,7 +9,8 @@
 //   answer                         what the client says when asked: { elicit(params), sample(params) }
 //   watch(filter, body)            runs `body` while changes are announced: resources/subscribe or subscriptions/listen
 //   speaks                         'stdio', 'http' or 'sse'
-//   connect()                      connects a new client in place of the present one
+//   url                            of the server
+//   connect(url)                   connects a new client in place of the present one
 //   session(), statusOf(error)     the id of the HTTP session; the HTTP status that an error tells
 //   terminate()                    tells the server that the session is over
 import assert from 'node:assert/strict';
@@ -24,18 +25,19 @@ const WAV = 'UklGR'; // "RIFF" in base64
 const [INFO, ERROR] = ['info', 'error'];
 
 /**
- * `drive.mjs [--era ERA] [--only NAME,NAME] [--forget URL] -- COMMAND ARGS… | URL`
+ * `drive.mjs [--era ERA] [--only NAME,NAME] [--forget URL] [--checks behind] -- COMMAND ARGS… | URL`
  *
  * A URL is a server of Streamable HTTP, or of HTTP+SSE if it ends in `/sse`. A POST to the URL after `--forget` must make the
- * server forget its sessions.
+ * server forget its sessions. `--checks behind`: the URL is that of a gateway with real servers behind it, see behind.mjs.
  */
 export function parse(argv, eras) {
   const split = argv.indexOf('--');
-  const options = { era: eras[0], only: null, forget: null, command: argv[split + 1], args: argv.slice(split + 2) };
+  const options = { era: eras[0], only: null, forget: null, behind: false, command: argv[split + 1], args: argv.slice(split + 2) };
   for (let i = 0; i < split; i += 2) {
     if (argv[i] === '--era' && eras.includes(argv[i + 1])) options.era = argv[i + 1];
     else if (argv[i] === '--only') options.only = new Set(argv[i + 1].split(','));
     else if (argv[i] === '--forget') options.forget = argv[i + 1];
+    else if (argv[i] === '--checks' && argv[i + 1] === 'behind') options.behind = true;
     else throw new Error(`unknown option ${argv[i]} ${argv[i + 1]}; eras: ${eras}`);
   }
   if (split < 0 || !options.command) throw new Error('usage: drive.mjs [--era ERA] [--only NAME,NAME] -- COMMAND ARGS… | URL');
@@ -46,11 +48,8 @@ export function parse(argv, eras) {
   return options;
 }
 
-/** Runs the checks one after another; the exit code is 1 when any failed. */
-export async function run(peer, only) {
-  const legacy = peer.era === 'legacy';
-  const wanted = { ...checks, ...(legacy ? legacyChecks : modernChecks) };
-  if (peer.speaks === 'http') Object.assign(wanted, webChecks, legacy ? peer.forget && sessionChecks : modernWebChecks);
+/** Runs the checks one after another, by default those of the fixture; the exit code is 1 when any failed. */
+export async function run(peer, only, wanted = ofFixture(peer)) {
   for (const [name, check] of Object.entries({ ...wanted, ...(peer.speaks === 'stdio' ? stdioClosing : webClosing) })) {
     if (only && !only.has(name)) continue;
     try {
@@ -62,6 +61,13 @@ export async function run(peer, only) {
     }
   }
   process.exit();
+}
+
+function ofFixture(peer) {
+  const legacy = peer.era === 'legacy';
+  const wanted = { ...checks, ...(legacy ? legacyChecks : modernChecks) };
+  if (peer.speaks === 'http') Object.assign(wanted, webChecks, legacy ? peer.forget && sessionChecks : modernWebChecks);
+  return wanted;
 }
 
 /** The schema's own kind of value for each property. */
@@ -460,7 +466,7 @@ const webClosing = {
 };
 
 /** All items of a paginated list, which must not repeat one. */
-async function every(list, key) {
+export async function every(list, key) {
   const items = [];
   for (let cursor; ;) {
     const page = await list(cursor === undefined ? undefined : { cursor });
@@ -473,24 +479,24 @@ async function every(list, key) {
   return items;
 }
 
-function textOf(result) {
+export function textOf(result) {
   assert.ok(!result.isError, `isError: ${result.content?.[0]?.text}`);
   assert.deepEqual(result.content.map((block) => block.type), ['text']);
   return result.content[0].text;
 }
 
-function includes(actual, wanted) {
+export function includes(actual, wanted) {
   const missing = wanted.filter((item) => !actual.includes(item));
   assert.deepEqual(missing, [], `missing ${missing} in ${actual}`);
 }
 
-async function rejects(call, code) {
+export async function rejects(call, code) {
   const error = await call.then((result) => { throw new Error(`accepted: ${JSON.stringify(result).slice(0, 200)}`); }, (e) => e);
   assert.equal(error.code, code, error.message);
   return error;
 }
 
-async function until(seen, from, method) {
+export async function until(seen, from, method) {
   for (const end = performance.now() + EVENT_MS_MAX; performance.now() < end; await sleep(5)) {
     const found = seen.slice(from).find((n) => n.method === method);
     if (found) return found;
@@ -504,7 +510,7 @@ async function silence(seen, from, method) {
 }
 
 /** Lets the notifications that came with a response be dispatched. */
-const settled = () => sleep(20);
+export const settled = () => sleep(20);
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 function within(ms, name, work) {

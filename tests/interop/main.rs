@@ -3,6 +3,7 @@
 //!
 //! - `servers`: mcplane as the client, one module for each server
 //! - `drivers`: mcplane as the server, one test for each SDK, transport and era that it speaks
+//! - `behind`: `mcplane serve` between the SDKs' clients and servers
 //! - `site`: a server on the network, and a tap that hears what its clients say
 //! - `web`: mcplane as the client over HTTP, one test for each server and era
 //! - `inspector`: the MCP Inspector as the client
@@ -22,6 +23,7 @@
     reason = "a test may panic"
 )]
 
+mod behind;
 mod drivers;
 mod inspector;
 mod peers;

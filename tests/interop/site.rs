@@ -15,6 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::child::binary;
+
 /// Node and Python need a second to start on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
 
@@ -43,6 +45,20 @@ impl Site {
         // Whatever else it says must not fill the pipe.
         thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
         site
+    }
+
+    /// Starts a gateway. `servers` are the settings of what is behind it.
+    pub(crate) fn gateway(servers: &str) -> Self {
+        let name = thread::current().name().unwrap_or("gateway").replace("::", "-");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gateways").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        // Python may need half a minute to start on a busy machine.
+        let own = format!("accept_rate = 0\nready = \"60s\"\nstate_dir = {folder:?}\n");
+        let file = folder.join("mcplane.toml");
+        fs::write(&file, format!("[gateway]\n{own}\n{servers}")).unwrap();
+        let file = file.to_str().unwrap();
+        let words = [binary(), "serve", "--listen", "127.0.0.1:0", "--config", file];
+        Self::start(&words.map(str::to_owned))
     }
 
     /// Starts a program that is told its port, and waits until it listens there.

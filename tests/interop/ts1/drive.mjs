@@ -5,14 +5,16 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
   CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema, LoggingMessageNotificationSchema,
-  ProgressNotificationSchema, ResourceUpdatedNotificationSchema, ToolListChangedNotificationSchema,
+  ProgressNotificationSchema, ResourceListChangedNotificationSchema, ResourceUpdatedNotificationSchema,
+  ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
+import { behind as manyServers } from '../behind.mjs';
 import { parse, ROOTS, run } from '../checks.mjs';
 
-const { command, args, only, url, speaks, forget } = parse(process.argv.slice(2), ['legacy']);
+const { command, args, only, url, speaks, forget, behind } = parse(process.argv.slice(2), ['legacy']);
 const transports = {
   stdio: () => new StdioClientTransport({ command, args }),
-  http: () => new StreamableHTTPClientTransport(url),
+  http: (to = url) => new StreamableHTTPClientTransport(to),
   sse: () => new SSEClientTransport(url),
 };
 
@@ -32,7 +34,8 @@ const peer = {
   session: () => peer.transport.sessionId,
   statusOf: (error) => error.code, // of a StreamableHTTPError
   terminate: () => peer.transport.terminateSession?.(),
-  async connect() {
+  url,
+  async connect(to) {
     await peer.client?.close();
     const client = new Client(
       { name: 'drive-ts1', version: '1.0.0' },
@@ -43,12 +46,12 @@ const peer = {
     client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: ROOTS }));
     for (const schema of [
       LoggingMessageNotificationSchema, ProgressNotificationSchema, ResourceUpdatedNotificationSchema,
-      ToolListChangedNotificationSchema,
+      ToolListChangedNotificationSchema, ResourceListChangedNotificationSchema,
     ]) client.setNotificationHandler(schema, (notification) => void peer.seen.push(notification));
     peer.client = client;
-    peer.transport = transports[speaks]();
+    peer.transport = transports[speaks](to);
     await client.connect(peer.transport);
   },
 };
 await peer.connect();
-await run(peer, only);
+await run(peer, only, behind ? manyServers : undefined);

@@ -1,12 +1,13 @@
 // Drives a server through the TypeScript SDK 2.x client: `legacy` is its plain handshake, `modern` is pinned to 2026-07-28.
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { behind as manyServers } from '../behind.mjs';
 import { parse, ROOTS, run } from '../checks.mjs';
 
-const { era, command, args, only, url, speaks, forget } = parse(process.argv.slice(2), ['legacy', 'modern', 'auto']);
+const { era, command, args, only, url, speaks, forget, behind } = parse(process.argv.slice(2), ['legacy', 'modern', 'auto']);
 const transports = {
   stdio: () => new StdioClientTransport({ command, args }),
-  http: () => new StreamableHTTPClientTransport(url),
+  http: (to = url) => new StreamableHTTPClientTransport(to),
   sse: () => new SSEClientTransport(url),
 };
 
@@ -31,7 +32,8 @@ const peer = {
   session: () => peer.transport.sessionId,
   statusOf: (error) => error.status ?? error.data?.status,
   terminate: () => peer.transport.terminateSession?.(),
-  async connect() {
+  url,
+  async connect(to) {
     await peer.client?.close();
     const client = new Client(
       { name: 'drive-ts2', version: '1.0.0' },
@@ -45,11 +47,12 @@ const peer = {
     client.setRequestHandler('roots/list', () => ({ roots: ROOTS }));
     for (const method of [
       'notifications/message', 'notifications/progress', 'notifications/resources/updated', 'notifications/tools/list_changed',
+      'notifications/resources/list_changed',
     ]) client.setNotificationHandler(method, (notification) => void peer.seen.push(notification));
     peer.client = client;
-    peer.transport = transports[speaks]();
+    peer.transport = transports[speaks](to);
     await client.connect(peer.transport);
   },
 };
 await peer.connect();
-await run(peer, only);
+await run(peer, only, behind ? manyServers : undefined);
