@@ -133,13 +133,7 @@ impl Job {
         let began = Instant::now();
         let first = self.validate(&mut connection, &call, &params, None).await?;
         let first_call = began.elapsed();
-        let check = if self.plan.check { Check::Equal } else { Check::Off };
-        let no_result = || Error::refused("the answer to the call has no id");
-        let mut expect = Expect::learn(&first, check).ok_or_else(no_result)?;
-        if plan.distinct {
-            let lost = || Error::refused("the result does not say what the arguments did");
-            expect = expect.stamped().ok_or_else(lost)?;
-        }
+        let mut expect = self.expect(&first)?;
         let mut varies = None;
         if self.plan.check {
             varies = self.settle(&mut connection, &mut others, &call, &params, &expect).await?;
@@ -187,6 +181,18 @@ impl Job {
             varies,
             call_bytes,
         })
+    }
+
+    /// What later answers are held against.
+    fn expect(&self, first: &Message) -> Result<Expect, Error> {
+        let check = if self.plan.check { Check::Equal } else { Check::Off };
+        let no_result = || Error::refused("the answer to the call has no id");
+        let expect = Expect::learn(first, check).ok_or_else(no_result)?;
+        if !self.plan.distinct {
+            return Ok(expect);
+        }
+        let lost = || Error::refused("the result does not say what the arguments did");
+        expect.stamped().ok_or_else(lost)
     }
 
     /// Calls again at once, then after a pause, then once on every other session. Gives an example

@@ -1,12 +1,12 @@
 //! The null relay: Streamable HTTP to one warm stdio server. It finds the id, puts one of its own in
-//! its place, and puts the caller's back. It knows nothing else of the protocol: what it takes is
-//! what the hops of a gateway take.
+//! its place, and puts the caller's back. It knows nothing else of the protocol, but that a server is
+//! initialized once: what it takes is what the hops of a gateway take.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::{self, Write as _};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -22,6 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{READ_BYTES, next_line};
+use crate::plan::CONCURRENCY_MAX;
 
 /// Starts `command`, listens at `HOST:PORT` (a port of the system's choice by default), prints the
 /// URL as the one line on stdout, and relays until the process ends. It runs on as many threads as a
@@ -30,15 +31,22 @@ use super::{READ_BYTES, next_line};
 /// # Errors
 /// When the command cannot be started, or the address cannot be listened at.
 pub fn serve_relay(command: &Command, listen: Option<&str>) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // As many as the gateway has by default, and by the same variable.
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        let cores = std::thread::available_parallelism();
+        runtime.worker_threads(cores.map_or(1, |cores| cores.get().div_ceil(2)));
+    }
+    let runtime = runtime.enable_all().build()?;
     runtime.block_on(async {
         let mut child = command.spawn().map_err(io::Error::other)?;
         let pipes = child.take_stdin().zip(child.take_stdout());
         let (stdin, stdout) = pipes.ok_or_else(|| io::Error::other("no pipes to the server"))?;
         let listener = TcpListener::bind(listen.unwrap_or("127.0.0.1:0")).await?;
         writeln!(io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
-        let (lines, waiting) = mpsc::unbounded_channel();
-        let relay = Arc::new(Relay { lines, pending: Mutex::default() });
+        let (lines, waiting) = mpsc::channel(CONCURRENCY_MAX);
+        let relay =
+            Arc::new(Relay { lines, pending: Mutex::default(), initialized: OnceLock::new() });
         tokio::spawn(write(stdin, waiting));
         tokio::spawn(read(stdout, Arc::clone(&relay)));
         loop {
@@ -58,9 +66,11 @@ pub fn serve_relay(command: &Command, listen: Option<&str>) -> io::Result<()> {
 }
 
 struct Relay {
-    /// Lines on their way to the server. Bounded by the calls in flight.
-    lines: mpsc::UnboundedSender<Vec<u8>>,
+    /// Lines on their way to the server, as many as there are calls in flight at most.
+    lines: mpsc::Sender<Vec<u8>>,
     pending: Mutex<Pending>,
+    /// The answer to the first `initialize`, around its id.
+    initialized: OnceLock<(Vec<u8>, Range<usize>)>,
 }
 
 /// Who waits for the answer with which id, and the id that it had at first.
@@ -82,9 +92,14 @@ impl Relay {
         };
         let body = body.to_bytes();
         let Some(id) = id(&body) else {
-            let _ = self.lines.send(spliced(&body, body.len()..body.len(), b"\n"));
+            let _ = self.lines.send(spliced(&body, body.len()..body.len(), b"\n")).await;
             return status(StatusCode::ACCEPTED);
         };
+        let initializes = memchr::memmem::find(&body, b"\"method\":\"initialize\"").is_some();
+        if let (true, Some((first, place))) = (initializes, self.initialized.get()) {
+            let theirs = body.get(id).unwrap_or_default();
+            return json(spliced(first, place.clone(), theirs));
+        }
         let (sender, receiver) = oneshot::channel();
         let ours = {
             let mut pending = self.pending();
@@ -96,13 +111,13 @@ impl Relay {
         };
         let mut line = spliced(&body, id, ours.to_string().as_bytes());
         line.push(b'\n');
-        let _ = self.lines.send(line);
+        let _ = self.lines.send(line).await;
         match receiver.await {
             Ok(answer) => {
-                let mut response = Response::new(Full::new(Bytes::from(answer)));
-                let json = HeaderValue::from_static("application/json");
-                response.headers_mut().insert(CONTENT_TYPE, json);
-                response
+                if let (true, Some(place)) = (initializes, self::id(&answer)) {
+                    let _ = self.initialized.set((answer.clone(), place));
+                }
+                json(answer)
             }
             Err(_) => status(StatusCode::BAD_GATEWAY),
         }
@@ -126,7 +141,7 @@ impl Relay {
 }
 
 /// Writes all that waits at once.
-async fn write(mut stdin: impl AsyncWrite + Unpin, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) {
+async fn write(mut stdin: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Vec<u8>>) {
     let mut out = Vec::new();
     while let Some(line) = lines.recv().await {
         out.extend_from_slice(&line);
@@ -171,6 +186,13 @@ fn spliced(message: &[u8], place: Range<usize>, with: &[u8]) -> Vec<u8> {
     out.extend_from_slice(with);
     out.extend_from_slice(message.get(place.end..).unwrap_or_default());
     out
+}
+
+fn json(answer: Vec<u8>) -> Reply {
+    let mut response = Response::new(Full::new(Bytes::from(answer)));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
 }
 
 fn status(code: StatusCode) -> Reply {

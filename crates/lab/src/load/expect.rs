@@ -236,7 +236,7 @@ mod tests {
             format!(r#"{{"result":{{"a":"{number}"}},"jsonrpc":"2.0","id":{id}}}"#)
         };
         let first = line(1, "0000000000000000");
-        let expect = Expect::learn(&Message::scan(first.as_bytes()).unwrap(), Check::Equal);
+        let expect = Expect::learn(&Message::scan(first).unwrap(), Check::Equal);
         let expect = expect.unwrap().stamped().unwrap();
         let judge = |line: String| expect.judge(Bytes::from(line));
         assert!(matches!(judge(line(12, "0000000000000012")), Incoming::Right(12)));

@@ -516,8 +516,8 @@ mod tests {
     fn a_stamped_call_says_its_number() {
         let params = br#"{"name":"echo","arguments":{"message":"no 0000000000000000"}}"#;
         let call = Call::new(Vec::new(), Method::ToolsCall, params, false);
-        assert!(call.body(12).ends_with(b"no 0000000000000000\"}}"));
-        assert!(call.stamped().body(12).ends_with(b"no 0000000000000012\"}}"));
+        assert!(call.body(12).ends_with(b"no 0000000000000000\"}}}"));
+        assert!(call.stamped().body(12).ends_with(b"no 0000000000000012\"}}}"));
     }
 
     #[test]
