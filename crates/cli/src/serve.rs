@@ -64,7 +64,11 @@ enum ModeArg {
 /// # Errors
 /// The settings are wrong, or an address cannot be listened on.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        runtime.worker_threads(threads());
+    }
+    let runtime = runtime.enable_all().build()?;
     let outcome = runtime.block_on(async {
         // Before it is read: what changes from then on is seen.
         let changes = args.config.as_deref().map(watch);
@@ -72,6 +76,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     });
     runtime.shutdown_timeout(LAST_WORDS);
     outcome
+}
+
+/// Half of the cores: the other half is for the servers that are started here. A call is mostly
+/// wake-ups, and between fewer threads there are fewer of them.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
 
 async fn serve(
