@@ -2,7 +2,7 @@
 //!
 //! * `GET /healthz` — 200 while at least one server can be called, for everybody.
 //! * `GET /admin/status` — [`Status`].
-//! * `POST /admin/negotiate` — a [`Need`] in, a [`Verdict`](crate::catalog::Verdict) out.
+//! * `POST /admin/negotiate` — a [`Need`] in, a [`Verdict`] out.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
