@@ -23,12 +23,16 @@ impl Serving {
         let pin = ["taskset", "--cpu-list", "0"].map(str::to_owned);
         let words: Vec<&String> = pin.iter().filter(|_| pinned).chain(words).collect();
         let (program, rest) = words.split_first().context("a gateway has a command")?;
+        let address = address(url)?;
+        if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
+            bail!("somebody else listens at {address}");
+        }
         let mut command = Command::new(program);
         command.args(rest).current_dir(root).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().with_context(|| format!("cannot start `{program}`"))?;
         let mut serving = Self(child);
-        serving.wait_for(url)?;
+        serving.wait_for(&address)?;
         Ok(serving)
     }
 
@@ -37,11 +41,9 @@ impl Serving {
     }
 
     /// Waits until it listens.
-    fn wait_for(&mut self, url: &str) -> anyhow::Result<()> {
-        let address = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
-        let address: SocketAddr = address.parse()?;
+    fn wait_for(&mut self, address: &SocketAddr) -> anyhow::Result<()> {
         let began = Instant::now();
-        while TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {
+        while TcpStream::connect_timeout(address, Duration::from_secs(1)).is_err() {
             if let Some(status) = self.0.try_wait()? {
                 bail!("it ended before it listened: {status}");
             }
@@ -74,4 +76,10 @@ impl Drop for Serving {
         self.signal("-KILL");
         let _ = self.0.wait();
     }
+}
+
+/// Where a URL without a name leads.
+fn address(url: &str) -> anyhow::Result<SocketAddr> {
+    let authority = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    authority.parse().with_context(|| format!("{url} has no address"))
 }
