@@ -87,6 +87,7 @@ pub(crate) async fn play(world: &Arc<World>, script: Script, wire: Wire) {
         todo: BTreeMap::new(),
         last_todo: 0,
         questions: BTreeSet::new(),
+        asked: BTreeMap::new(),
         script,
     };
     let has_met = client.meet().await;
@@ -120,6 +121,8 @@ struct Client {
     last_todo: u64,
     /// Those that were put to it.
     questions: BTreeSet<String>,
+    /// The questions by the ids that they came under (legacy).
+    asked: BTreeMap<String, String>,
 }
 
 /// A call that has begun.
@@ -292,7 +295,13 @@ impl Client {
             Some("sampling/createMessage") => {
                 self.asked(&line, &params["messages"][0]["content"]["text"]);
             }
-            Some("notifications/cancelled" | "notifications/tools/list_changed") => {}
+            // A question of a call that has ended; if it was another call's, it comes again.
+            Some("notifications/cancelled") => {
+                if let Some(text) = self.asked.remove(&line["params"]["requestId"].to_string()) {
+                    self.questions.remove(&text);
+                }
+            }
+            Some("notifications/tools/list_changed") => {}
             Some(_) => self.wrong(&format!("unexpected: {line}")),
         }
     }
@@ -325,6 +334,7 @@ impl Client {
         match self.answer_to(text) {
             Some(answer) if self.script.era == Era::Legacy => {
                 let id = &line["id"];
+                self.asked.insert(id.to_string(), text.as_str().unwrap_or_default().to_owned());
                 let reply = json!({"jsonrpc": "2.0", "id": id, "result": answer});
                 let at = Instant::now() + Duration::from_millis(self.script.thinks);
                 self.later(at, Todo::Say(reply));

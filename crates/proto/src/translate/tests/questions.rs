@@ -233,7 +233,7 @@ fn a_modern_client_is_asked_by_its_answer() {
     });
     assert_eq!(
         got,
-        r#"{"jsonrpc":"2.0","id":"i","result":{"resultType":"input_required","inputRequests":{"k\"1":{"method":"roots/list"},"b":{}},"requestState":"s\n","_meta":{"io.modelcontextprotocol/serverInfo":{}}}}"#
+        r#"{"jsonrpc":"2.0","id":"i","result":{"resultType":"input_required","inputRequests":{"k\"1":{"method":"roots/list","params":{}},"b":{}},"requestState":"s\n","_meta":{"io.modelcontextprotocol/serverInfo":{}}}}"#
     );
     let got = written(|out| input_required(b"1", &[], "s", None, out));
     assert_eq!(
