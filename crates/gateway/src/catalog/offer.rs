@@ -5,7 +5,7 @@
 //! one bad tool must not hide the others.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcplane::proto::headers::{self, ParamHeader};
@@ -128,7 +128,7 @@ pub struct Offer {
 #[derive(Clone, Debug, Default)]
 struct List {
     entries: Vec<Entry>,
-    names: HashSet<Arc<str>>,
+    names: BTreeSet<Arc<str>>,
     bytes: usize,
     left_out: LeftOut,
 }
