@@ -162,7 +162,11 @@ fn a_server_whose_children_outlive_it() {
     let (gateway, neighbours) = beside_the_good("", "", &[]);
     let mut client = gateway.modern("bad");
     let child: u32 = text(&client.call("fork", json!({}))).parse().unwrap();
-    assert!(gateway.processes().iter().any(|(id, _)| *id == child));
+    // Between fork and exec a process cannot be told by its environment.
+    eventually(|| match gateway.processes().iter().any(|(id, _)| *id == child) {
+        true => Ok(()),
+        false => Err(format!("{child} is not seen")),
+    });
     assert_eq!(error(&client.call("die", json!({}))).0, UNAVAILABLE);
     assert_eq!(text(&client.call("echo", json!({"message": "again"}))), "again");
     eventually(|| match gateway.processes().iter().find(|(_, line)| line.contains("sleep 600")) {
