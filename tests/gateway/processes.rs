@@ -135,7 +135,11 @@ fn kill_9_leaves_no_worker() {
     let mut gateway = Gateway::serve(&bad("workers = 3", &["--stubborn"]));
     let child = text(&gateway.modern("bad").call("fork", json!({}))).to_owned();
     eventually(|| if workers(&gateway).len() == 3 { Ok(()) } else { Err("3 workers".into()) });
-    assert!(gateway.processes().iter().any(|(id, _)| id.to_string() == child));
+    // Between fork and exec a process cannot be told by its environment.
+    eventually(|| match gateway.processes().iter().any(|(id, _)| id.to_string() == child) {
+        true => Ok(()),
+        false => Err(format!("{child} is not seen")),
+    });
     gateway.signal("KILL");
     assert_eq!(gateway.code(), None);
     gateway.leaves_nothing();
