@@ -15,7 +15,7 @@ use mcplane::transport::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use crate::reach::ReachArgs;
+use crate::endpoint::EndpointArgs;
 
 /// How long answers may still come when the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ pub struct ConnectArgs {
     #[arg(value_name = "URL", conflicts_with = "url")]
     given: Option<String>,
     #[command(flatten)]
-    reach: ReachArgs,
+    endpoint: EndpointArgs,
 }
 
 /// Passes lines on until the client closes its side.
@@ -41,7 +41,7 @@ pub struct ConnectArgs {
 /// # Errors
 /// The URL is none, or standard input and output cannot be taken over.
 pub async fn run(args: &ConnectArgs) -> anyhow::Result<ExitCode> {
-    let found = args.reach.find(args.given.as_deref());
+    let found = args.endpoint.find(args.given.as_deref());
     let (answers, mut gateway) = found.http()?.open()?;
     let (client, out) = mcplane::stdio().open().context("cannot use standard input")?;
     eprintln!("mcplane: connecting to {} (from {})", found.url, found.by);

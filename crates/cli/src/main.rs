@@ -12,11 +12,11 @@
 
 mod bench;
 mod connect;
+mod endpoint;
 mod fixture;
 mod import;
 mod inspect;
 mod negotiate;
-mod reach;
 mod serve;
 
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use mcplane::transport::http::{Bytes, Request};
 use mcplane_gateway::catalog::Need;
 use serde_json::Value;
 
-use crate::reach::{ReachArgs, token};
+use crate::endpoint::{EndpointArgs, token};
 
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -45,7 +45,7 @@ pub struct NegotiateArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reach: ReachArgs,
+    endpoint: EndpointArgs,
 }
 
 /// Asks the gateway and prints what it says.
@@ -53,7 +53,7 @@ pub struct NegotiateArgs {
 /// # Errors
 /// There is no gateway, or it cannot make sense of the need.
 pub async fn run(args: &NegotiateArgs) -> anyhow::Result<ExitCode> {
-    let found = args.reach.find(None);
+    let found = args.endpoint.find(None);
     let mut request = http_request(found.page("/admin/negotiate")?.as_str(), &need(args))?;
     if let Some(token) = token() {
         let value = format!("Bearer {token}").parse().context("MCPLANE_TOKEN is no header")?;

@@ -179,7 +179,7 @@ impl Gateway {
     /// Swaps the settings. What comes back is not needed any more.
     fn take_over(&self, config: Config) -> mcplane::Result<Vec<Arc<Upstream>>> {
         let mut state = self.state();
-        let old = std::mem::take(&mut state.upstreams);
+        let old = state.upstreams.clone();
         let was = |name: &str| old.iter().find(|upstream| *upstream.name == *name);
         let mut upstreams = Vec::new();
         for (name, server) in config.servers.iter().filter(|(_, server)| !server.disabled) {
@@ -301,11 +301,7 @@ fn naming(config: &Config) -> Naming {
         Names::Always => Prefix::Always,
     };
     let rules = |server: &Server| ServerNaming {
-        tools: Rules {
-            allow: server.tools.allow.clone(),
-            deny: server.tools.deny.clone(),
-            rename: server.tools.rename.clone().into_iter().collect(),
-        },
+        tools: Rules::from(&server.tools),
         ..ServerNaming::default()
     };
     let servers = config.servers.iter().map(|(name, server)| (name.into(), rules(server)));

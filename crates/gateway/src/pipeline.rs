@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::error::{Code, ErrorObject, shorten};
 use mcplane::proto::headers::ParamHeader;
 use mcplane::proto::message::{Message, Part, write};
 use mcplane::proto::method::Method;
@@ -15,7 +15,6 @@ use mcplane::proto::session::ServerConfig;
 use mcplane::proto::types::{Cache, LogLevel};
 use mcplane::proto::version::Era;
 use mcplane::server::relay::{Caller, Cancel, Relay, Relayed};
-use serde_json::json;
 
 use crate::catalog::Route;
 use crate::era::park::Resumed;
@@ -23,9 +22,6 @@ use crate::face::{Face, View};
 use crate::upstream::Upstream;
 use crate::upstream::call::Call;
 use crate::upstream::worker::unavailable;
-
-/// Most characters of a client's text that an error quotes.
-const QUOTED_MAX: usize = 200;
 
 impl Relay for Face {
     /// One request: answered from the catalog, or put on its way to a worker.
@@ -37,7 +33,7 @@ impl Relay for Face {
             return None;
         }
         // route    by name, in the catalog of this moment
-        let route = match route(&view, request.message(), request.method()) {
+        let route = match route(&view, &request) {
             Ok(route) => route,
             Err(error) => return refuse(request, &error, out),
         };
@@ -146,9 +142,9 @@ fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) {
 }
 
 /// Where a request goes.
-fn route<'a>(view: &'a View, message: &Message, method: Method) -> Result<&'a Route, ErrorObject> {
-    let snapshot = &view.snapshot;
-    match method {
+fn route<'a>(view: &'a View, request: &Relayed) -> Result<&'a Route, ErrorObject> {
+    let (snapshot, message) = (&view.snapshot, request.message());
+    match request.method() {
         Method::ToolsCall => {
             let name = text(message, Part::Name, "name")?;
             snapshot.tool(&name).ok_or_else(|| unknown(view, "tool", &name))
@@ -159,7 +155,8 @@ fn route<'a>(view: &'a View, message: &Message, method: Method) -> Result<&'a Ro
         }
         Method::ResourcesRead => {
             let uri = text(message, Part::Uri, "uri")?;
-            snapshot.resource(&uri).ok_or_else(|| no_resource(message, &uri))
+            let era = request.revision().era();
+            snapshot.resource(&uri).ok_or_else(|| ErrorObject::resource_not_found(era, &uri))
         }
         Method::Complete => complete(view, message),
         other => Err(ErrorObject::method_not_found(other.as_str())),
@@ -216,7 +213,7 @@ fn text<'a>(message: &'a Message, part: Part, key: &str) -> Result<Cow<'a, str>,
 
 /// A name that nobody has, or that a server may have which has not said what it has.
 fn unknown(view: &View, what: &str, name: &str) -> ErrorObject {
-    let name = short(name);
+    let name = shorten(name);
     let silent = view.upstreams.iter().find(|upstream| upstream.offer.load().is_none());
     let Some(upstream) = silent else {
         return ErrorObject::invalid_params(format!("unknown {what}: {name}"));
@@ -227,21 +224,4 @@ fn unknown(view: &View, what: &str, name: &str) -> ErrorObject {
         "no server that runs has the {what} {name}, and `{}` has not said what it has: {trouble}",
         upstream.name
     ))
-}
-
-fn no_resource(message: &Message, uri: &str) -> ErrorObject {
-    let code = match message.part(Part::ProtocolVersion) {
-        Some(_) => Code::INVALID_PARAMS,
-        None => Code::RESOURCE_NOT_FOUND,
-    };
-    let uri = short(uri);
-    ErrorObject::new(code, format!("resource not found: {uri}")).with_data(&json!({"uri": uri}))
-}
-
-/// What a client sent, cut to a length that fits an error message.
-fn short(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(QUOTED_MAX) {
-        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
-        None => Cow::Borrowed(text),
-    }
 }

@@ -24,6 +24,7 @@
 //! * [`transport`] — memory, stdio, child processes, sockets, WebSocket, HTTP.
 //! * `auth` — the client's side of OAuth.
 //! * [`schema`] — JSON Schema validation on the hot path.
+//! * [`random`] — names that nobody can guess.
 //! * [`error`] — what went wrong, whose fault it is, whether to try again.
 //!
 //! The protocol itself, without I/O, is [`mcplane_proto`], re-exported as [`proto`].
@@ -32,6 +33,7 @@
 pub mod auth;
 pub mod client;
 pub mod error;
+pub mod random;
 pub mod schema;
 pub mod server;
 pub mod transport;

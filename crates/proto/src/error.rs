@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
+
+use crate::version::Era;
 
 /// A JSON-RPC error code. An open set: peers send codes that no revision names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,6 +139,18 @@ impl ErrorObject {
         Self::new(Code::METHOD_NOT_FOUND, format!("method not found: {}", shorten(method)))
     }
 
+    /// What a server answers when it has no resource of this URI: -32602 in 2026-07-28, -32002
+    /// before (2025-11-25 resources §Error Handling).
+    #[must_use]
+    pub fn resource_not_found(era: Era, uri: &str) -> Self {
+        let code = match era {
+            Era::Modern => Code::INVALID_PARAMS,
+            Era::Legacy => Code::RESOURCE_NOT_FOUND,
+        };
+        let uri = shorten(uri);
+        Self::new(code, format!("resource not found: {uri}")).with_data(&json!({"uri": uri}))
+    }
+
     /// -32602 with a sentence that says what was wrong.
     pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::INVALID_PARAMS, message)
@@ -150,9 +165,10 @@ impl fmt::Display for ErrorObject {
 
 impl std::error::Error for ErrorObject {}
 
-/// The first 100 characters of something a peer sent, for an error message.
-pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(100) {
+/// The first 200 characters of something a peer sent, for an error message.
+#[must_use]
+pub fn shorten(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(200) {
         Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
         None => Cow::Borrowed(text),
     }

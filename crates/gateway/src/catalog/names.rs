@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Fingerprint;
+use crate::config::Tools;
 
 /// Between a server's name and that of a tool.
 pub const SEPARATOR: &str = "__";
@@ -56,6 +57,13 @@ pub struct Rules {
     pub deny: Vec<String>,
     /// Other names: the server's → ours.
     pub rename: BTreeMap<String, String>,
+}
+
+impl From<&Tools> for Rules {
+    fn from(tools: &Tools) -> Self {
+        let Tools { allow, deny, rename, .. } = tools.clone();
+        Self { allow, deny, rename }
+    }
 }
 
 impl Rules {
@@ -189,6 +197,15 @@ mod tests {
             ("?", "é", true),
             ("?", "", false),
             ("a**c", "abc", true),
+            ("glob*", "my_glob", false),
+            ("*_file", "read_file", true),
+            ("*a*b", "aXbXb", true),
+            ("*a*b", "ab_", false),
+            ("r?ad", "read", true),
+            ("r?ad", "rad", false),
+            ("", "a", false),
+            ("é?", "éü", true),
+            ("a*a", "a", false),
         ] {
             assert_eq!(fits(pattern, name), expected, "{pattern} on {name}");
         }
@@ -201,6 +218,7 @@ mod tests {
         let rules =
             Rules { allow: vec!["a*".into()], deny: vec!["ab*".into()], ..Rules::default() };
         assert!(rules.shows("ac") && !rules.shows("abc") && !rules.shows("c"));
+        assert!(Rules::default().shows("anything"));
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod tests {
     use std::{collections::BTreeSet, env, fs, path::Path};
 
     use super::*;
+    use crate::catalog::Rules;
 
     /// Set, the published schema is written anew.
     const UPDATE: &str = "MCPLANE_UPDATE";
@@ -85,6 +86,7 @@ mod tests {
         let names: Vec<&str> = config.servers.iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["files", "browser", "search"]);
         assert_eq!(config.servers.get("browser").unwrap().workers_limit(), 8);
-        assert!(!config.servers.get("files").unwrap().tools.shows("write_file"));
+        let rules = Rules::from(&config.servers.get("files").unwrap().tools);
+        assert!(!rules.shows("write_file"));
     }
 }

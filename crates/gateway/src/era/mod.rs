@@ -17,6 +17,7 @@ use mcplane::proto::session::Peer;
 use mcplane::proto::translate::{self, Back, HopError, Onward};
 use mcplane::proto::types::LogLevel;
 use mcplane::proto::version::{Era, Revision};
+use mcplane::random;
 use mcplane::server::relay::Relayed;
 use serde_json::{Value, json};
 
@@ -116,6 +117,11 @@ pub(crate) fn note_log(call: &Call, note: &Message) {
         translate::log(note, &mut out);
         request.note(out);
     }
+}
+
+/// A name that nobody can guess: of a parked call, of a question at a URL.
+fn unguessable() -> Result<String, ErrorObject> {
+    random::name().map_err(|error| ErrorObject::new(Code::INTERNAL_ERROR, error.to_string()))
 }
 
 #[derive(serde::Deserialize)]

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::error::ErrorObject;
 use mcplane::proto::id::Id;
 use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
@@ -196,7 +196,7 @@ impl Parking {
 
     /// Ends a client's request with the questions of its call.
     fn send_away(&self, call: &Arc<Call>, request: Relayed) -> Result<(), ErrorObject> {
-        let state = new_state()?;
+        let state = format!("{PREFIX}{}", super::unguessable()?);
         let mut out = Vec::new();
         {
             let seat = call.seat();
@@ -270,11 +270,4 @@ pub(crate) fn ask_urls(call: &Call, elicitations: &[u8]) {
     let mut out = Vec::new();
     translate::input_required(request.id_json(), &entries, AGAIN, None, &mut out);
     request.answer(out);
-}
-
-fn new_state() -> Result<String, ErrorObject> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random)
-        .map_err(|_| ErrorObject::new(Code::INTERNAL_ERROR, "no randomness for a state"))?;
-    Ok(format!("{PREFIX}{:032x}", u128::from_be_bytes(random)))
 }

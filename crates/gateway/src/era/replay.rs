@@ -77,7 +77,7 @@ fn ask(
     call: &Call,
     question: &InputRequest,
 ) -> Result<mcplane::server::relay::Asking, ErrorObject> {
-    let id = elicitation_id()?;
+    let id = super::unguessable()?;
     let (method, params) = translate::question_to_legacy(question, call.revision, Some(&id))
         .map_err(|why| ErrorObject::new(Code::INVALID_REQUEST, why))?;
     let seat = call.seat();
@@ -89,12 +89,4 @@ fn ask(
         ErrorObject::new(Code::INVALID_REQUEST, why)
     })?;
     request.ask(method, params).map_err(|_| gone())
-}
-
-/// A name for a question at a URL that nobody can guess; 2025-11-25 requires one.
-fn elicitation_id() -> Result<String, ErrorObject> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random)
-        .map_err(|_| ErrorObject::new(Code::INTERNAL_ERROR, "no randomness for an id"))?;
-    Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }

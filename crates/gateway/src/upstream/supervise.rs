@@ -337,22 +337,28 @@ pub(super) fn tend(pool: &Arc<Pool>) {
                 pool.stop_idle(after);
             }
             for worker in pool.workers() {
+                weigh(&pool, &worker).await;
                 look_at(&pool, &worker);
             }
         }
     });
 }
 
-fn look_at(pool: &Arc<Pool>, worker: &Arc<Worker>) {
+/// Replaces a worker whose processes use too much memory.
+async fn weigh(pool: &Arc<Pool>, worker: &Arc<Worker>) {
     let pid = worker.pid.load(Ordering::Relaxed);
-    if let (Some(max), true) = (pool.settings.memory_max, pid != 0) {
-        let used = Tree::glance(pid).map_or(0, |usage| usage.rss_bytes);
-        if used > max.bytes() {
-            let full = format!("a worker used {used} bytes of memory, and {max} is the most");
-            pool.troubled(Trouble { short: "it used too much memory".into(), full });
-            pool.replace(worker);
-        }
+    let Some(max) = pool.settings.memory_max.filter(|_| pid != 0) else { return };
+    // It reads a file for each process of the machine.
+    let glance = tokio::task::spawn_blocking(move || Tree::glance(pid));
+    let used = glance.await.ok().flatten().map_or(0, |usage| usage.rss_bytes);
+    if used > max.bytes() {
+        let full = format!("a worker used {used} bytes of memory, and {max} is the most");
+        pool.troubled(Trouble { short: "it used too much memory".into(), full });
+        pool.replace(worker);
     }
+}
+
+fn look_at(pool: &Arc<Pool>, worker: &Arc<Worker>) {
     if worker.state() == State::Quarantined && worker.probing.swap(1, Ordering::AcqRel) == 0 {
         let (pool, worker) = (Arc::clone(pool), Arc::clone(worker));
         tokio::spawn(async move {

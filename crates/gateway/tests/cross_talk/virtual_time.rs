@@ -18,7 +18,7 @@ use crate::upstream::Upstreams;
 use crate::world::World;
 
 /// Schedules of one test, unless `CROSS_TALK_SCHEDULES` says another number.
-const SCHEDULES: u64 = 150;
+const SCHEDULES: u64 = 500;
 
 #[test]
 fn legacy_clients_before_legacy_upstreams() {

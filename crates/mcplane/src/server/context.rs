@@ -25,6 +25,7 @@ use super::Service;
 use super::outlet::Outlet;
 use super::rounds::Rounds;
 use crate::error::{Error, Result};
+use crate::random;
 
 /// A handler's view of the request that it answers.
 #[derive(Clone)]
@@ -199,7 +200,8 @@ impl Context {
         if let (ElicitParams::Url(url), Revision::V2025_11_25) = (&mut question, self.revision)
             && url.elicitation_id.is_none()
         {
-            url.elicitation_id = Some(elicitation_id()?);
+            // 2025-11-25 requires one that nobody can guess.
+            url.elicitation_id = Some(random::name()?);
         }
         let needed = match &question {
             ElicitParams::Url(_) => json!({"elicitation": {"url": {}}}),
@@ -311,14 +313,6 @@ impl Context {
         let id = self.stop.as_ref().and_then(|_| self.message.id());
         self.outlet.note(Event::Note(id, out));
     }
-}
-
-/// A name for a question at a URL that nobody can guess; 2025-11-25 requires one.
-fn elicitation_id() -> Result<String> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random)
-        .map_err(|error| Error::misuse(format!("no randomness for an elicitation id: {error}")))?;
-    Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }
 
 /// How long a client may take to answer a question of ours: a person may have to think.

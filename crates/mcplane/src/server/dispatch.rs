@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::task::Poll;
 
-use mcplane_proto::error::{Code, ErrorObject};
+use mcplane_proto::error::{ErrorObject, shorten};
 use mcplane_proto::message::{Message, Part, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::types::{
@@ -14,7 +14,6 @@ use mcplane_proto::types::{
     ResultContext, WireResult, parse_params,
 };
 use mcplane_proto::version::{Era, Revision};
-use serde_json::json;
 
 use super::Service;
 use super::connection::{Connection, Work};
@@ -47,7 +46,7 @@ impl Connection {
     fn call_tool(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
         let catalog = self.fresh_catalog();
         let name = required(message, Part::Name, "name")?;
-        let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", short(&name)));
+        let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", shorten(&name)));
         let tool = catalog.tools.get(&name).ok_or_else(unknown)?;
         // Go writes a map that is not there as null.
         let given = message.share(Part::Arguments).filter(|json| **json != *b"null");
@@ -92,7 +91,7 @@ impl Connection {
                     let variables = row.1.matches(&uri)?;
                     Some((&row.0.handler, &row.0.definition.mime_type, variables))
                 })
-                .ok_or_else(|| resource_not_found(revision, &uri))?,
+                .ok_or_else(|| ErrorObject::resource_not_found(revision.era(), &uri))?,
         };
         let request = ResourceRequest { uri: uri.into_owned(), variables };
         let context = self.context(Method::ResourcesRead, revision, message)?;
@@ -116,7 +115,7 @@ impl Connection {
         let catalog = self.fresh_catalog();
         let params: GetPromptParams = parse_params(message.part(Part::Params))?;
         let name = params.name;
-        let unknown = || ErrorObject::invalid_params(format!("unknown prompt: {}", short(&name)));
+        let unknown = || ErrorObject::invalid_params(format!("unknown prompt: {}", shorten(&name)));
         let prompt = catalog.prompts.get(&name).ok_or_else(unknown)?;
         let arguments = PromptArguments::new(params.arguments.unwrap_or_default());
         Prompt::check(&prompt.definition, &arguments)?;
@@ -335,21 +334,4 @@ fn write_result(
 fn required<'a>(message: &'a Message, part: Part, key: &str) -> Result<Cow<'a, str>, ErrorObject> {
     let missing = || ErrorObject::invalid_params(format!("`{key}` is missing or not a string"));
     message.text(part).ok_or_else(missing)
-}
-
-fn resource_not_found(revision: Revision, uri: &str) -> ErrorObject {
-    let code = match revision.era() {
-        Era::Modern => Code::INVALID_PARAMS,
-        Era::Legacy => Code::RESOURCE_NOT_FOUND,
-    };
-    let uri = short(uri);
-    ErrorObject::new(code, format!("resource not found: {uri}")).with_data(&json!({"uri": uri}))
-}
-
-/// What a peer sent, cut to a length that fits an error message.
-fn short(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(200) {
-        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
-        None => Cow::Borrowed(text),
-    }
 }

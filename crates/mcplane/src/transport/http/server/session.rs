@@ -23,6 +23,8 @@ use super::classify::Payload;
 use super::log::{Log, Taken};
 use super::refusal::Refusal;
 use super::{Answer, Body, Permit, Reply, SESSION, json};
+use crate::error::Error;
+use crate::random;
 use crate::server::{Connection, Service, Then};
 
 /// How long the headers of an answer wait for a handler that says nothing. Then the client gets a
@@ -163,10 +165,8 @@ impl Session {
         service: &Service,
         principal: Option<Arc<str>>,
     ) -> Result<Arc<Self>, Refusal> {
-        let mut random = [0; 16];
-        let no = |error| Refusal::overloaded(format!("no randomness for a session: {error}"), 1);
-        getrandom::fill(&mut random).map_err(no)?;
-        let id = format!("{:032x}", u128::from_be_bytes(random)).into();
+        let no = |error: Error| Refusal::overloaded(error.to_string(), 1);
+        let id = random::name().map_err(no)?.into();
         let connection = Connection::new(service.of(principal.clone())).lasting().routed();
         let state = State {
             connection,

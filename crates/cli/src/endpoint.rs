@@ -11,7 +11,7 @@ const DEFAULT: &str = "http://127.0.0.1:8765/mcp";
 
 /// Names a gateway, or leaves it to be found.
 #[derive(Args, Debug)]
-pub struct ReachArgs {
+pub struct EndpointArgs {
     /// The endpoint; else $MCPLANE_ENDPOINT, else the gateway that announced itself, else
     /// http://127.0.0.1:8765/mcp
     #[arg(long, value_name = "URL")]
@@ -25,7 +25,7 @@ pub struct Found {
     pub by: &'static str,
 }
 
-impl ReachArgs {
+impl EndpointArgs {
     /// `given` stands where the command takes the URL as an argument, too.
     pub fn find(&self, given: Option<&str>) -> Found {
         let of = |url: &str, by| Found { url: url.to_owned(), by };
