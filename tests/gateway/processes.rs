@@ -142,14 +142,15 @@ fn kill_9_leaves_no_worker() {
     gateway.leaves_nothing();
 }
 
-/// Starts one that leaves the group of its worker.
+/// Starts one that leaves the group of its worker, and waits until it has.
 #[cfg(target_os = "linux")]
 pub fn detach(gateway: &Gateway) -> u32 {
     let child = gateway.starts_child("bad", "detach");
-    let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
-    let group = stat.rsplit_once(") ").unwrap().1.split(' ').nth(2).unwrap();
-    assert_eq!(group, child.to_string(), "it has left its group");
-    child
+    eventually(|| {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
+        let group = stat.rsplit_once(") ").unwrap().1.split(' ').nth(2).unwrap();
+        if group == child.to_string() { Ok(child) } else { Err(stat) }
+    })
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn kill_9_of_a_worker_leaves_nothing_detached() {
 #[cfg(target_os = "linux")]
 fn kill_9_leaves_nothing_detached() {
     let mut gateway = Gateway::serve(&bad("workers = 2", &["--stubborn"]));
-    (0..2).for_each(|_| drop(detach(&gateway)));
+    let _two = [detach(&gateway), detach(&gateway)];
     gateway.signal("KILL");
     assert_eq!(gateway.code(), None);
     gateway.leaves_nothing();
