@@ -102,7 +102,7 @@ fn a_server_that_never_answers() {
 /// Three silences in a row, and a worker gets nothing before it has answered a probe.
 #[test]
 fn a_server_that_never_answers_is_set_aside_until_it_does() {
-    let (gateway, neighbours) = beside_the_good("call_timeout = \"200ms\"", "", &[]);
+    let (gateway, neighbours) = beside_the_good("call_timeout = \"600ms\"", "", &[]);
     let mut client = gateway.modern("bad");
     for _ in 0..3 {
         assert_eq!(error(&client.call("silent", json!({}))).0, TIMED_OUT);

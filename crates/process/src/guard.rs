@@ -28,8 +28,9 @@ use crate::os;
 /// begin with; it comes through the pipe because everybody may read a list of arguments. The second
 /// loop runs at most 21 times, a tenth of a second apart: SIGTERM first, SIGKILL last, a look in
 /// between. The last one runs at most ten times and at least twice, because a process in the middle
-/// of `exec` is not seen; its `grep` takes the variables of an environment for lines. The guard and
-/// what it runs have no mark.
+/// of `exec` is not seen. With `-z`, `grep` takes the variables of an environment for lines and reads
+/// all processes at once; where it does not know that (some BusyBox), each is read by a `tr` of its own.
+/// The guard and what it runs have no mark.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 g=' ' m=
@@ -43,10 +44,16 @@ n=0; while [ "$g" != ' ' ] && [ $n -le 20 ]; do
   left=' '; for id in $g; do kill -s $s -- "-$id" && left="$left$id "; done
   g=$left; n=$((n + 1)); [ "$g" = ' ' ] || sleep 0.1 || sleep 1
 done 2>/dev/null
+has_mark() { tr '\0' '\n' <"$1" | grep -q "$m"; }
+if printf 'a\0b' | grep -qz '^b'; then
+  marked() { grep -lz "$m" /proc/[0-9]*/environ; }
+else
+  marked() { for id in /proc/[0-9]*/environ; do has_mark "$id" && echo "$id"; done; }
+fi 2>/dev/null
 n=0; while [ -n "$m" ] && [ $n -lt 10 ]; do
-  left=$(grep -lz -- "$m" /proc/[0-9]*/environ)
+  left=$(marked)
   for id in $left; do
-    grep -qz -- "$m" "$id" && id=${id#/proc/} && kill -s KILL "${id%/environ}"
+    has_mark "$id" && id=${id#/proc/} && kill -s KILL "${id%/environ}"
   done
   n=$((n + 1)); [ -z "$left" ] && [ $n -ge 2 ] && break
   sleep 0.1 || sleep 1

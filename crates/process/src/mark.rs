@@ -49,6 +49,7 @@ pub(crate) struct Mark(String);
 
 /// What one pass has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux finds something"))]
 pub(crate) enum Found {
     Nothing,
     /// Nothing for sure, but a process without any environment.
