@@ -12,8 +12,8 @@
 //! written yet (its stdin closes all the same), and a system without `/bin/sh`, where children are
 //! started without a guard. Groups are told off the list before their leader is reaped, so the list
 //! never names a stranger; after our death the guard looks ten times a second which groups remain,
-//! and signals no group that it has once seen gone. A shell cannot hold a process as a sweep of ours
-//! does: it looks once more right before the signal, and between the two the race remains.
+//! and signals no group that it has once seen gone. A shell cannot hold a process as a sweep of
+//! ours does: it looks once more right before the signal, and between the two the race remains.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,13 +24,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::mark;
 use crate::os;
 
-/// `g` is the list of living groups: their numbers, each between two spaces. `m` is what their marks
-/// begin with; it comes through the pipe because everybody may read a list of arguments. The second
-/// loop runs at most 21 times, a tenth of a second apart: SIGTERM first, SIGKILL last, a look in
-/// between. The last one runs at most ten times and at least twice, because a process in the middle
-/// of `exec` is not seen. With `-z`, `grep` takes the variables of an environment for lines and reads
-/// all processes at once; where it does not know that (some BusyBox), each is read by a `tr` of its own.
-/// The guard and what it runs have no mark.
+/// `g` is the list of living groups: their numbers, each between two spaces. `m` is what their
+/// marks begin with; it comes through the pipe because everybody may read a list of arguments. The
+/// second loop runs at most 21 times, a tenth of a second apart: SIGTERM first, SIGKILL last, a
+/// look in between. The last one runs at most ten times and at least twice, because a process in
+/// the middle of `exec` is not seen. With `-z`, `grep` takes the variables of an environment for
+/// lines and reads all processes at once; where it does not know that (some BusyBox), each is read
+/// by a `tr` of its own. The guard and what it runs have no mark.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 g=' ' m=
