@@ -68,9 +68,11 @@ pub(super) fn read(cell: &str) -> Option<(Figure, Option<Unit>)> {
     let word: String =
         rest.trim().chars().take_while(|c| !c.is_whitespace() && *c != '(').collect();
     let unit = unit_of(&word.to_lowercase().replace(['µ', 'μ'], "u"));
-    // A word behind the number that is no unit makes it text: `4 workers`, `10 Gbit`.
+    // A word behind the number that is no unit makes it text: `4 workers`, `20 ms sleep`.
     let known =
         unit.is_some() || word.is_empty() || word.contains('/') || word == "x" || word == "×";
+    let after = rest.trim().get(word.len()..).unwrap_or_default().trim_start();
+    let known = known && !after.starts_with(char::is_alphabetic);
     known.then(|| (figure.scaled(multiplier), unit))
 }
 
@@ -154,7 +156,8 @@ mod tests {
         assert_eq!(value("-3").map(|v| v.0), Some(-3.0));
         let (_, unit) = value("20 µs").unwrap();
         assert_eq!(unit, Some(Unit { dimension: Dimension::Time, scale: 1e-6 }));
-        for text in ["", "n/a", "-", "stdio", "4 workers; 50 ms sleep", "1.2.3 beta"] {
+        for text in ["", "n/a", "-", "stdio", "4 workers; 50 ms sleep", "20ms sleep", "1.2.3 beta"]
+        {
             assert_eq!(value(text), None, "{text}");
         }
     }

@@ -220,7 +220,7 @@ fn percentile(word: &str) -> Option<Quantity> {
         return None;
     }
     let share = match (digits.len(), digits.contains('.')) {
-        (1..=2, false) | (_, true) => digits.parse::<f64>().ok()? / 100.0,
+        (1..=2, false) | (_, true) => (digits.parse::<f64>().ok()? * 1e4).round() / 1e6,
         // p999 is the nines written without the point; p100 is the greatest.
         (3..=6, false) if digits == "100" => return Some(Quantity::Max),
         (3..=6, false) => format!("0.{digits}").parse().ok()?,

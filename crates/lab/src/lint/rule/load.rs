@@ -87,7 +87,9 @@ fn idle(
         show::time(load.value / rate.value)
     );
     let drains = side.samples().is_some_and(|n| n < STEADY_MIN * load.value);
-    let end = if drains {
+    let end = if side.errors() > 0.0 {
+        " Failed calls were in flight as well: their time is in the throughput and in no latency."
+    } else if drains {
         " With so few calls the run is mostly start and end: the stated number was in flight only \
          for a moment."
     } else {

@@ -57,7 +57,9 @@ fn skew(side: &Side<'_>, found: &mut Found) {
         None => return,
     };
     let mean = in_flight / rate.value;
-    if side.samples().is_none_or(|n| n >= 20.0 * in_flight) && mean > SKEW_MIN * median.high {
+    if side.samples().is_none_or(|n| n >= 20.0 * in_flight)
+        && mean > SKEW_MIN * (median.value + median.step / 2.0)
+    {
         let numbers = format!(
             "median {}, mean by throughput {} (× {})",
             show::time(median.value),

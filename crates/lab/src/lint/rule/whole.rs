@@ -86,7 +86,8 @@ fn digits(side: &Side<'_>, found: &mut Found) {
 /// Nothing tells repetitions from one another; the nearest pair of rows shows what is lost.
 fn no_spread(table: &Table, found: &mut Found) {
     let measured = table.has(Quantity::is_measured);
-    let told = table.has(|quantity| quantity == Quantity::Spread);
+    let told = table.has(|quantity| quantity == Quantity::Spread)
+        || words(&table.name).iter().any(|word| word == "runs" || word == "rounds");
     let figures = |name| table.columns.iter().any(|c| c.name.contains('±') || c.name == name);
     let pm = table.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.text.contains('±'));
     if !measured || told || pm || figures("±") || table.rows.len() < 2 {
