@@ -127,7 +127,7 @@ fn cache(table: &Table, found: &mut Found) {
     let rows: Vec<_> = table.rows.iter().filter_map(|row| hits(table, row)).collect();
     let uncached = rows.iter().find(|hits| hits.share <= 0.0).and_then(|hits| hits.mean);
     let Some(miss) = uncached else { return };
-    let mut hit = None;
+    let mut hit: Option<f64> = None;
     for (hits, mean) in rows.iter().filter_map(|hits| Some((hits, hits.mean?))) {
         let of_misses = (1.0 - hits.share) * miss.low;
         if mean.high < of_misses * (1.0 - SLACK) {
@@ -146,7 +146,7 @@ fn cache(table: &Table, found: &mut Found) {
             ));
         } else if hits.share > 0.0 {
             let rest = mean.value - (1.0 - hits.share) * miss.value;
-            hit = hit.or(Some((rest / hits.share).max(0.0)));
+            hit.get_or_insert_with(|| (rest / hits.share).max(0.0));
         }
     }
     let Some(hit) = hit else { return };

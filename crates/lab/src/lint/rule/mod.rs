@@ -119,11 +119,11 @@ impl Side<'_> {
 
 /// Adds a finding about figures that several sides of a row share: once, and of no side.
 fn once(found: &mut Found, mut finding: Finding) {
-    let bare = |numbers: &str| match numbers.split_once("] ") {
-        Some((_, bare)) if numbers.starts_with('[') => bare.to_owned(),
-        _ => numbers.to_owned(),
-    };
-    finding.numbers = bare(&finding.numbers);
+    if let Some((_, bare)) =
+        finding.numbers.split_once("] ").filter(|(side, _)| side.starts_with('['))
+    {
+        finding.numbers = bare.to_owned();
+    }
     if found.last() != Some(&finding) {
         found.push(finding);
     }
