@@ -25,6 +25,15 @@ pub use rule::RULES;
 /// Most findings that one audit keeps; the others are counted.
 pub const FINDINGS_MAX: usize = 1_000;
 
+/// Most columns of a table; published ones have a dozen.
+pub const COLUMNS_MAX: usize = 256;
+
+/// Most rows of a table.
+pub const ROWS_MAX: usize = 100_000;
+
+/// Most sides of a row, as `p50_1` and `p50_4` are two: each rule looks at each.
+pub const SIDES_MAX: usize = 64;
+
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,6 +116,12 @@ pub enum LintError {
     /// It looks like JSON and is not.
     #[error("it begins like JSON and is not JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// A table has more than [`ROWS_MAX`] rows, [`COLUMNS_MAX`] columns or [`SIDES_MAX`] sides.
+    #[error(
+        "a table has more than {ROWS_MAX} rows, {COLUMNS_MAX} columns, or {SIDES_MAX} kinds of \
+         columns for the same quantity: audit a part of it"
+    )]
+    TooLarge,
     /// There is no table in it.
     #[error(
         "no table with named columns and figures: expected CSV with a header, a Markdown table, \

@@ -2,6 +2,7 @@
 
 use super::figure::{self, Figure};
 use super::name::{Column, Dimension, Quantity, Unit, unit_of};
+use super::{COLUMNS_MAX, LintError, ROWS_MAX, SIDES_MAX};
 
 /// A table as it was read.
 #[derive(Clone, Debug)]
@@ -31,7 +32,14 @@ pub(super) struct Cell {
 }
 
 impl Table {
-    pub(super) fn new(name: &str, header: &[String], rows: Vec<(usize, Vec<String>)>) -> Self {
+    pub(super) fn new(
+        name: &str,
+        header: &[String],
+        rows: Vec<(usize, Vec<String>)>,
+    ) -> Result<Self, LintError> {
+        if header.len() > COLUMNS_MAX || rows.len() > ROWS_MAX {
+            return Err(LintError::TooLarge);
+        }
         let columns = columns(header);
         let units = columns
             .iter()
@@ -45,8 +53,11 @@ impl Table {
         });
         let mut table =
             Self { name: name.to_owned(), rows: rows.collect(), columns, machine: false };
+        if table.sides().len() > SIDES_MAX {
+            return Err(LintError::TooLarge);
+        }
         table.label();
-        table
+        Ok(table)
     }
 
     /// Names each row by its best text, and by its load where the text repeats.

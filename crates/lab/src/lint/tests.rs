@@ -165,6 +165,22 @@ fn what_is_no_table_is_refused_and_nothing_panics() {
 }
 
 #[test]
+fn a_table_beyond_the_limits_is_refused_before_it_grows() {
+    let wide: Vec<_> = (0..=COLUMNS_MAX).map(|i| format!("c{i}")).collect();
+    let long = "1\n".repeat(ROWS_MAX + 1);
+    let sides: Vec<_> = (0..=SIDES_MAX).map(|i| format!("p50_{i}_ms")).collect();
+    let keys: Vec<_> = (0..50_000).map(|i| format!("{{\"p50_{i}\":1}}")).collect();
+    for text in [
+        format!("{}\n1\n", wide.join(",")),
+        format!("p50_ms\n{long}"),
+        format!("{}\n1\n", sides.join(",")),
+        format!("[{}]", keys.join(",")),
+    ] {
+        assert!(matches!(lint(&text), Err(LintError::TooLarge)), "{}", text.len());
+    }
+}
+
+#[test]
 fn findings_are_bounded_and_the_text_is_narrow() {
     let rows: String =
         (0..2 * FINDINGS_MAX).map(|i| format!("r{i},5,2.01,{}.31\n", i % 2)).collect();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::lint::LintError;
 use crate::lint::table::Table;
 
 /// The revisions that are read; the number is that of the format.
@@ -41,7 +42,7 @@ const SLICE: [(&str, &str); 5] = [
     ("p99_ns", "/p99_ns"),
 ];
 
-pub(super) fn tables(report: &Value) -> Vec<Table> {
+pub(super) fn tables(report: &Value) -> Result<Vec<Table>, LintError> {
     let runs = report.get("runs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let (mut rows, mut slices) = (Vec::new(), Vec::new());
     for (at, run) in runs.iter().enumerate() {
@@ -71,7 +72,7 @@ pub(super) fn tables(report: &Value) -> Vec<Table> {
     .filter(|(_, rows, ..)| !rows.is_empty())
     .map(|(name, rows, columns, first)| {
         let header: Vec<_> = [first].into_iter().chain(columns).map(str::to_owned).collect();
-        Table { machine: true, ..Table::new(name, &header, rows) }
+        Ok(Table { machine: true, ..Table::new(name, &header, rows)? })
     })
     .collect()
 }

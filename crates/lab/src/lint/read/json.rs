@@ -5,22 +5,23 @@ use serde_json::{Map, Value};
 
 use super::bench;
 use crate::lint::table::Table;
+use crate::lint::{COLUMNS_MAX, LintError, ROWS_MAX};
 
 /// Objects within a row are followed this deep.
 const DEPTH_MAX: usize = 4;
 
-pub(super) fn tables(value: &Value) -> Vec<Table> {
+pub(super) fn tables(value: &Value) -> Result<Vec<Table>, LintError> {
     if bench::is_report(value) {
         return bench::tables(value);
     }
     let mut tables = Vec::new();
-    find("", value, &mut tables, 0);
-    tables
+    find("", value, &mut tables, 0)?;
+    Ok(tables)
 }
 
-fn find(name: &str, value: &Value, tables: &mut Vec<Table>, depth: usize) {
+fn find(name: &str, value: &Value, tables: &mut Vec<Table>, depth: usize) -> Result<(), LintError> {
     if depth > DEPTH_MAX {
-        return;
+        return Ok(());
     }
     let join = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
     match value {
@@ -28,14 +29,14 @@ fn find(name: &str, value: &Value, tables: &mut Vec<Table>, depth: usize) {
             let rows: Vec<_> =
                 entries.iter().map(Value::as_object).map(|o| o.map(|o| (None, o))).collect();
             if let Some(rows) = rows.into_iter().collect::<Option<Vec<_>>>() {
-                push(name, &rows, tables);
+                push(name, &rows, tables)?;
             }
             let nested =
                 entries.iter().enumerate().filter_map(|(at, entry)| Some((at, entry.as_object()?)));
             for (at, entry) in nested {
                 let arrays = entry.iter().filter(|(_, value)| value.is_array());
                 for (key, value) in arrays {
-                    find(&join(&format!("{}.{key}", at + 1)), value, tables, depth + 1);
+                    find(&join(&format!("{}.{key}", at + 1)), value, tables, depth + 1)?;
                 }
             }
         }
@@ -45,20 +46,24 @@ fn find(name: &str, value: &Value, tables: &mut Vec<Table>, depth: usize) {
                 .filter_map(|(key, value)| Some((Some(key), value.as_object()?)))
                 .collect();
             if rows.len() > 1 && rows.len() == object.len() {
-                push(name, &rows, tables);
-                return;
+                return push(name, &rows, tables);
             }
-            push(name, &[(None, object)], tables);
+            push(name, &[(None, object)], tables)?;
             for (key, value) in object.iter().filter(|(_, value)| value.is_array()) {
-                find(&join(key), value, tables, depth + 1);
+                find(&join(key), value, tables, depth + 1)?;
             }
         }
         _ => {}
     }
+    Ok(())
 }
 
 /// A table of these objects, if they hold figures.
-fn push(name: &str, rows: &[(Option<&String>, &Map<String, Value>)], tables: &mut Vec<Table>) {
+fn push(
+    name: &str,
+    rows: &[(Option<&String>, &Map<String, Value>)],
+    tables: &mut Vec<Table>,
+) -> Result<(), LintError> {
     let flat: Vec<_> = rows
         .iter()
         .map(|(key, object)| {
@@ -76,6 +81,10 @@ fn push(name: &str, rows: &[(Option<&String>, &Map<String, Value>)], tables: &mu
             header.len() - 1
         });
     }
+    // Before each row is as wide as all of them together.
+    if header.len() > COLUMNS_MAX || rows.len() > ROWS_MAX {
+        return Err(LintError::TooLarge);
+    }
     let rows = flat.into_iter().enumerate().map(|(at, cells)| {
         let mut row = vec![String::new(); header.len()];
         for (key, text) in cells {
@@ -85,10 +94,11 @@ fn push(name: &str, rows: &[(Option<&String>, &Map<String, Value>)], tables: &mu
         }
         (at + 1, row)
     });
-    let table = Table::new(name, &header, rows.collect());
+    let table = Table::new(name, &header, rows.collect())?;
     if table.understood() > 0 {
         tables.push(table);
     }
+    Ok(())
 }
 
 fn flatten(

@@ -1,5 +1,6 @@
 //! Markdown tables; each is named by the heading above it.
 
+use crate::lint::LintError;
 use crate::lint::table::Table;
 
 /// Whether a line of pipes is followed by a line of dashes.
@@ -12,7 +13,7 @@ pub(super) fn is_markdown(text: &str) -> bool {
     })
 }
 
-pub(super) fn tables(text: &str) -> Vec<Table> {
+pub(super) fn tables(text: &str) -> Result<Vec<Table>, LintError> {
     let (mut tables, mut heading, mut before) = (Vec::new(), "", "");
     let mut lines = text.lines().enumerate().peekable();
     while let Some((_, line)) = lines.next() {
@@ -25,12 +26,12 @@ pub(super) fn tables(text: &str) -> Vec<Table> {
                 rows.push((at + 1, cells(row)));
             }
             if !rows.is_empty() {
-                tables.push(Table::new(heading, &cells(before), rows));
+                tables.push(Table::new(heading, &cells(before), rows)?);
             }
         }
         before = line;
     }
-    tables
+    Ok(tables)
 }
 
 fn is_rule(line: &str) -> bool {
@@ -54,7 +55,7 @@ mod tests {
     fn a_table_has_the_name_of_its_heading() {
         let text = "# One\ntext | here\n\n| a | p50 ms |\n|---|---:|\n| **x** | `1` |\n\nend\n";
         assert!(is_markdown(text) && !is_markdown("a|b\nc|d\n"));
-        let tables = tables(text);
+        let tables = tables(text).unwrap();
         assert_eq!((tables.len(), tables[0].name.as_str()), (1, "One"));
         assert_eq!((tables[0].rows[0].line, tables[0].rows[0].label.as_str()), (6, "x"));
     }
