@@ -140,6 +140,10 @@ fn quantity(words: &[String], has: &dyn Fn(&[&str]) -> bool) -> Quantity {
         let [per, of] = pair else { return false };
         per == "per" && ["s", "sec", "second", "seconds"].contains(&of.as_str())
     });
+    let rate = per_second || has(&["throughput", "rps", "qps", "tps", "kops", "krps", "kreq"]);
+    let is_bytes = |unit: Unit| unit.dimension == Dimension::Bytes;
+    let bytes = has(&["transfer", "bandwidth"])
+        || words.iter().filter_map(|word| unit_of(word)).any(is_bytes);
     let part = words.iter().find_map(|word| duration(word));
     match statistic(words) {
         _ if has(&["unit", "units", "note", "warmup", "timeout", "target"]) => Quantity::Other,
@@ -161,9 +165,14 @@ fn quantity(words: &[String], has: &dyn Fn(&[&str]) -> bool) -> Quantity {
         }
         _ if has(&["cpu"]) => Quantity::Cpu,
         _ if has(&["rss", "pss", "memory", "mem", "heap", "ram"]) => Quantity::Memory,
-        _ if has(&["throughput", "rps", "qps", "tps", "kops", "krps", "kreq"]) || per_second => {
-            Quantity::Throughput
-        }
+        other if rate => match other {
+            // The peak of a rate is not the rate, and bytes are not calls.
+            _ if bytes => Quantity::Other,
+            Some(Quantity::Stddev) => Quantity::Spread,
+            None | Some(Quantity::Mean) => Quantity::Throughput,
+            Some(Quantity::Percentile(share)) if (share - 0.5).abs() < 1e-9 => Quantity::Throughput,
+            Some(_) => Quantity::Other,
+        },
         _ if has(&["inflight", "concurrency", "outstanding"])
             || words.windows(2).any(|pair| pair == ["in", "flight"]) =>
         {
@@ -380,6 +389,11 @@ mod tests {
         assert_eq!(of("messages_sent").0, Sent);
         assert_eq!(of("success rate (%)").0, SuccessRate);
         assert_eq!(of("duration_s"), (Duration, Some(1.0), none()));
+        assert_eq!(of("max_rps").0, Other);
+        assert_eq!(of("mean throughput").0, Throughput);
+        assert_eq!(of("Transfer/s").0, Other);
+        assert_eq!(of("MB/s").0, Other);
+        assert_eq!(of("throughput stddev").0, Spread);
         let ratio = Column::new("claimed_ratio_at_p50");
         assert_eq!((ratio.quantity, ratio.of), (Ratio, Some(Percentile(0.5))));
     }

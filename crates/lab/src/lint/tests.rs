@@ -21,7 +21,7 @@ fn unclear(text: &str) -> Vec<&'static str> {
 }
 
 /// Tables without a fault, from other domains than those of the published ones.
-const CONTROLS: [&str; 4] = [
+const CONTROLS: [&str; 6] = [
     "server,runs,clients,requests,errors,requests/s,min_ms,mean_ms,p50_ms,p95_ms,p99_ms,max_ms\n\
      a,5,16,100000,0,3980.1,1.210,4.012,3.921,5.604,7.115,22.914\n\
      b,5,16,100000,0,5212.7,0.981,3.061,2.904,4.333,6.020,31.007\n",
@@ -32,6 +32,11 @@ const CONTROLS: [&str; 4] = [
       "in_flight": 32, "ok": 602313, "duration_s": 30.0, "slices": 10}}}"#,
     "tool,in_flight,calls,errors,rounds,p50_ms,p95_ms,mean_ms\nfast,1,5000,0,5,1.21,1.93,1.34\n\
      slow,1,5000,0,5,51.22,60.10,52.73\nall,1,10000,0,5,30.51,58.02,27.04\n",
+    "| server | connections | Req/s | Transfer/s | max req/s | Avg | Stdev | p99 | Max |\n|-|-|-|-|-|-|-|-|-|\n\
+     | x | 64 | 41.2k | 9.81MB | 44.0k | 1.55ms | 0.21ms | 2.92ms | 14.11ms |\n\
+     | y | 64 | 39.9k | 9.50MB | 43.1k | 1.60ms | 0.24ms | 3.05ms | 12.02ms |\n",
+    r#"{"summary": {"successRate": 1.0, "total": 10.0012, "slowest": 0.0211, "fastest": 0.0002, "average": 0.0016,
+      "requestsPerSec": 31003.2}, "latencyPercentiles": {"p50": 0.0015, "p90": 0.0021, "p99": 0.0048}}"#,
 ];
 
 #[test]
