@@ -50,6 +50,12 @@ impl Quantity {
         matches!(self, Percentile(_) | Mean | Min | Max | Latency)
     }
 
+    /// What comes in whole numbers.
+    pub(super) const fn is_count(self) -> bool {
+        use Quantity::{Batch, Clients, Errors, InFlight, Lost, Ok, Received, Samples, Sent};
+        matches!(self, Batch | Clients | Errors | InFlight | Lost | Ok | Received | Samples | Sent)
+    }
+
     pub(super) fn name(self) -> String {
         match self {
             Self::Percentile(share) => percentile_name(share),

@@ -179,7 +179,12 @@ impl Cell {
             (None, Some(Dimension::Percent)) => (1.0, true),
             (None, wanted) => (1.0, wanted.is_none() && column.quantity != Quantity::Value),
         };
-        Self { text, figure: Some(figure.scaled(scale)), stated }
+        let figure = figure.scaled(scale);
+        // Whole numbers of what is counted are not rounded.
+        let whole = column.quantity.is_count() && (figure.step - 1.0).abs() < 1e-9;
+        let exact = Figure { step: figure.step, ..Figure::exact(figure.value) };
+        let figure = Some(if whole { exact } else { figure });
+        Self { text, figure, stated }
     }
 }
 

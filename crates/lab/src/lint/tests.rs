@@ -35,8 +35,8 @@ const CONTROLS: [&str; 6] = [
     "| server | connections | Req/s | Transfer/s | max req/s | Avg | Stdev | p99 | Max |\n|-|-|-|-|-|-|-|-|-|\n\
      | x | 64 | 41.2k | 9.81MB | 44.0k | 1.55ms | 0.21ms | 2.92ms | 14.11ms |\n\
      | y | 64 | 39.9k | 9.50MB | 43.1k | 1.60ms | 0.24ms | 3.05ms | 12.02ms |\n",
-    r#"{"summary": {"successRate": 1.0, "total": 10.0012, "slowest": 0.0211, "fastest": 0.0002, "average": 0.0016,
-      "requestsPerSec": 31003.2}, "latencyPercentiles": {"p50": 0.0015, "p90": 0.0021, "p99": 0.0048}}"#,
+    r#"{"summary": {"successRate": 1.0, "total": 10.0012, "slowest": 0.021133, "fastest": 0.000241, "average": 0.001601,
+      "requestsPerSec": 31003.2}, "latencyPercentiles": {"p50": 0.001522, "p90": 0.002107, "p99": 0.004811}}"#,
 ];
 
 #[test]
