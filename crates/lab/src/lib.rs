@@ -21,6 +21,7 @@
 //! * `job`         one target: opened, tried, warmed up, closed, reported
 //! * `run`         a run from start to end, of one target or of several in turns
 //! * `report`      the result for people and for machines
+//! * `lint`        figures that cannot be, in our results and in those of others
 //! * `environment` the machine that it was measured on
 //! * `control`     progress out, the wish to stop in
 //! * `pin`         one core for generator and server
@@ -31,6 +32,7 @@ mod environment;
 mod error;
 mod floor;
 mod job;
+pub mod lint;
 mod listener;
 mod load;
 mod measure;
