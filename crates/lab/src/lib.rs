@@ -20,6 +20,7 @@
 //! * `measure`     slices of target and floor in turn
 //! * `job`         one target: opened, tried, warmed up, closed, reported
 //! * `run`         a run from start to end, of one target or of several in turns
+//! * `stats`       the statistics behind verdicts
 //! * `report`      the result for people and for machines
 //! * `environment` the machine that it was measured on
 //! * `control`     progress out, the wish to stop in
@@ -40,6 +41,7 @@ mod plan;
 mod record;
 pub mod report;
 mod run;
+pub mod stats;
 mod target;
 
 pub use control::{Control, Stage};
