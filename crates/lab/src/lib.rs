@@ -22,6 +22,7 @@
 //! * `run`         a run from start to end, of one target or of several in turns
 //! * `stats`       the statistics behind verdicts
 //! * `report`      the result for people and for machines
+//! * `verdict`     what a difference, a regression, a drift is
 //! * `environment` the machine that it was measured on
 //! * `control`     progress out, the wish to stop in
 //! * `pin`         one core for generator and server
@@ -43,6 +44,7 @@ pub mod report;
 mod run;
 pub mod stats;
 mod target;
+pub mod verdict;
 
 pub use control::{Control, Stage};
 pub use environment::Environment;

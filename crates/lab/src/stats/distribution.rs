@@ -91,7 +91,7 @@ fn beta_regularized(x: f64, a: f64, b: f64) -> f64 {
             c = away(1.0 + step / c);
             fraction *= c * d;
         }
-        if (fraction / before - 1.0).abs() < 1e-16 {
+        if (fraction / before - 1.0).abs() < 4e-16 {
             break;
         }
     }
