@@ -3,6 +3,7 @@
 //! * [`Verdict`], [`judge`] — the one rule for ratios (this file).
 //! * `metric`   — what is compared, and which way is better.
 //! * `compare`  — two sides that were measured in turns.
+//! * `contest`  — everything about targets that were measured in turns, and `text` for people.
 //! * `recorded` — result files, of this version or an older one.
 //! * `gate`     — a result against a baseline, by a profile of limits.
 //! * `assert`   — limits that a user wrote.
@@ -10,10 +11,12 @@
 
 mod assert;
 mod compare;
+mod contest;
 mod drift;
 mod gate;
 mod metric;
 mod recorded;
+mod text;
 
 use std::fmt;
 
@@ -21,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use assert::{Assertions, Checked, Facts};
 pub use compare::{Comparison, EFFECT_DEFAULT, PAIRS_DEFAULT, PAIRS_MIN, compare};
+pub use contest::{Contest, Role, Side};
 pub use drift::{Drift, Flag, Point, Series, Trend, drift};
 pub use gate::{Finding, Gate, Outcome, PROFILES, Profile, gate};
 pub use metric::Metric;
