@@ -6,7 +6,7 @@
 //!
 //! * [`quantile`], [`median`], [`mean`], [`Interval`] — this file.
 //! * `distribution` — the normal and Student's t.
-//! * `rank`         — Mann–Whitney and the Hodges–Lehmann shift.
+//! * `rank`         — Mann–Whitney, Wilcoxon, and the Hodges–Lehmann estimates.
 //! * `ratio`        — a ratio of two sets of samples, with its interval.
 //! * `bootstrap`    — intervals by resampling.
 //! * `trend`        — Theil–Sen and Mann–Kendall.
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use bootstrap::{Bootstrap, Rng, bootstrap};
 pub use distribution::{normal_cdf, normal_quantile, t_cdf, t_quantile};
-pub use rank::{MannWhitney, hodges_lehmann, mann_whitney};
-pub use ratio::{ratio_of_medians, ratio_paired, ratio_unpaired};
+pub use rank::{MannWhitney, hodges_lehmann, mann_whitney, signed_rank};
+pub use ratio::{ratio_by_ranks, ratio_of_medians, ratio_paired, ratio_unpaired};
 pub use trend::{MannKendall, TREND_POINTS_MAX, mann_kendall, theil_sen};
 
 /// The confidence of every interval that the lab prints.

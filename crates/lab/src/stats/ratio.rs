@@ -1,7 +1,9 @@
 //! The ratio of two sets of positive samples. It is computed with logarithms, where a ratio is a
 //! difference, noise that multiplies is noise that adds, and B/A is exactly the inverse of A/B.
 
-use super::{Bootstrap, Interval, bootstrap, logs, mean, median, t_quantile, variance};
+use super::{
+    Bootstrap, Interval, bootstrap, logs, mean, median, signed_rank, t_quantile, variance,
+};
 
 /// The ratio of the geometric means of `b` by `a`, whose samples come in pairs that met the same
 /// weather: Student's interval ("The Probable Error of a Mean", 1908) on ln b − ln a. When both sides
@@ -9,16 +11,20 @@ use super::{Bootstrap, Interval, bootstrap, logs, mean, median, t_quantile, vari
 /// level with few pairs.
 #[must_use]
 pub fn ratio_paired(a: &[f64], b: &[f64], level: f64) -> Option<Interval> {
-    if a.len() != b.len() {
-        return None;
-    }
-    let differences: Vec<_> = logs(b)?.iter().zip(logs(a)?).map(|(b, a)| b - a).collect();
+    let differences = differences(a, b)?;
     let count = differences.len() as f64;
     let error = (variance(&differences)? / count).sqrt();
     Some(around(mean(&differences)?, error, count - 1.0, level))
 }
 
-/// The same of samples that were taken apart: B. L. Welch, "The Generalization of 'Student's' Problem
+/// The typical ratio of such pairs by ranks: [`signed_rank`] on ln b − ln a. It needs no more than
+/// that the differences are symmetric around the true one, and a disturbed run moves it little.
+#[must_use]
+pub fn ratio_by_ranks(a: &[f64], b: &[f64], level: f64) -> Option<Interval> {
+    signed_rank(&differences(a, b)?, level).map(|middle| middle.map(f64::exp))
+}
+
+/// The ratio of the geometric means of samples that were taken apart: B. L. Welch, "The Generalization of 'Student's' Problem
 /// when Several Different Population Variances are Involved" (1947).
 #[must_use]
 pub fn ratio_unpaired(a: &[f64], b: &[f64], level: f64) -> Option<Interval> {
@@ -45,6 +51,11 @@ pub fn ratio_of_medians(a: &[f64], b: &[f64], level: f64, seed: u64) -> Option<B
         median(&b).unwrap_or(f64::NAN) / median(&a).unwrap_or(f64::NAN)
     };
     bootstrap(&pairs, of, level, seed)
+}
+
+fn differences(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
+    let (a, b) = (logs(a)?, logs(b)?);
+    (a.len() == b.len()).then(|| b.iter().zip(a).map(|(b, a)| b - a).collect())
 }
 
 fn around(ln: f64, error: f64, df: f64, level: f64) -> Interval {

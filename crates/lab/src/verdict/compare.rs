@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metric, Verdict, judge};
 use crate::stats::{
-    Bootstrap, Interval, LEVEL, MannWhitney, hodges_lehmann, mann_whitney, median,
+    Bootstrap, Interval, LEVEL, MannWhitney, hodges_lehmann, mann_whitney, median, ratio_by_ranks,
     ratio_of_medians, ratio_paired, ratio_unpaired, t_quantile,
 };
 
@@ -12,7 +12,7 @@ use crate::stats::{
 pub const EFFECT_DEFAULT: f64 = 0.05;
 
 /// Pairs of runs, if nobody says otherwise. At a noise of 3.5 % per run a true effect of 10 % is found
-/// in more than 98 of 100 comparisons.
+/// in 98 of 100 comparisons. From 12 pairs on, a single wild run hides nothing.
 pub const PAIRS_DEFAULT: usize = 10;
 
 /// Fewest pairs that are judged: with two, the interval is six times as wide as with three.
@@ -35,7 +35,7 @@ pub struct Comparison {
     pub a: f64,
     /// The median of B.
     pub b: f64,
-    /// B by A: the ratio of geometric means with its 95 % interval, on which the verdict rests.
+    /// B by A: the typical ratio with its 95 % interval, on which the verdict rests.
     pub ratio: Interval,
     /// B by A as a ratio of medians with bootstrapped intervals, for a second opinion.
     pub medians: Option<Bootstrap>,
@@ -68,7 +68,7 @@ pub fn compare(
     if a.len().min(b.len()) < PAIRS_MIN {
         return None;
     }
-    let ratio = if paired { ratio_paired(a, b, LEVEL)? } else { ratio_unpaired(a, b, LEVEL)? };
+    let ratio = ratio(a, b, paired)?;
     let count = a.len().min(b.len()) as f64;
     let df = if paired { count - 1.0 } else { 2.0 * (count - 1.0) };
     // The interval's half width is t·√(2/n)·noise on either way.
@@ -91,6 +91,15 @@ pub fn compare(
             .filter(|needed| verdict == Verdict::CannotTell && *needed > a.len().min(b.len())),
         why: None,
     })
+}
+
+/// The interval that decides. Of pairs it is the one by ranks, or Student's where fewer than six leave
+/// no ranks to speak of.
+fn ratio(a: &[f64], b: &[f64], paired: bool) -> Option<Interval> {
+    if !paired {
+        return ratio_unpaired(a, b, LEVEL);
+    }
+    ratio_by_ranks(a, b, LEVEL).or_else(|| ratio_paired(a, b, LEVEL))
 }
 
 impl Comparison {

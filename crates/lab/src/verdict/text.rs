@@ -134,15 +134,17 @@ impl Side {
     /// What the way through a gateway costs.
     fn added(&self, contest: &Contest) -> String {
         let shift = |row: &Comparison| {
-            let ms = row.shift?.map(|ns| ns / 1e6);
-            let Interval { value, low, high } = ms;
-            Some(format!("{} {value:+.3} ms [{low:+.3}, {high:+.3}]", row.metric))
+            let Some(shift) = row.shift else {
+                return format!("{} {:+.3} ms", row.metric, (row.b - row.a) / 1e6);
+            };
+            let Interval { value, low, high } = shift.map(|ns| ns / 1e6);
+            format!("{} {value:+.3} ms [{low:+.3}, {high:+.3}]", row.metric)
         };
         let latencies = self
             .comparisons
             .iter()
             .filter(|row| !matches!(row.metric, Metric::Throughput | Metric::CpuPerCall));
-        let added: Vec<_> = latencies.filter_map(shift).collect();
+        let added: Vec<_> = latencies.map(shift).collect();
         let base = contest.sides.first();
         let of = |value: fn(&Self) -> Option<f64>| (base.and_then(value), value(self));
         let (memory, processes) = (of(|side| side.rss_bytes), of(|side| side.processes));
@@ -164,8 +166,12 @@ impl Comparison {
         if let Some(why) = &self.why {
             let _ = write!(text, " ({why})");
         }
-        if let Some(pairs) = self.samples_needed {
-            let _ = write!(text, " (about {pairs} pairs would tell)");
+        match self.samples_needed {
+            Some(pairs) if pairs <= 20 * self.samples => {
+                let _ = write!(text, " (about {pairs} pairs would tell)");
+            }
+            Some(_) => text.push_str(" (too much noise here to be told with more pairs)"),
+            None => {}
         }
         text
     }
