@@ -117,6 +117,13 @@ pub enum OverHttp {
 #[non_exhaustive]
 pub struct RawJson(Box<RawValue>);
 
+impl RawJson {
+    /// The text.
+    pub fn into_inner(self) -> Box<RawValue> {
+        self.0
+    }
+}
+
 impl BenchArgs {
     /// One plan for each concurrency.
     ///
@@ -170,11 +177,11 @@ impl BenchArgs {
     }
 }
 
-fn raw_json(text: &str) -> Result<RawJson, String> {
+pub(crate) fn raw_json(text: &str) -> Result<RawJson, String> {
     serde_json::from_str(text).map(RawJson).map_err(|error| format!("not JSON: {error}"))
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..) {
         Some("ms") => 1e-3,
@@ -187,7 +194,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }
 
-fn calls_or_time(text: &str) -> Result<Until, String> {
+pub(crate) fn calls_or_time(text: &str) -> Result<Until, String> {
     text.parse().map(Until::Calls).or_else(|_| duration(text).map(Until::Elapsed))
 }
 
