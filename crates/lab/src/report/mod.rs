@@ -14,7 +14,7 @@ mod terminal;
 
 use serde::{Deserialize, Serialize};
 
-pub use evidence::Open;
+pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use terminal::Style;
 
 use crate::environment::Environment;
@@ -87,6 +87,9 @@ pub struct Run {
     pub floor: Option<Results>,
     /// Target by floor.
     pub ratios: Option<Ratios>,
+    /// Whether it was the server that was measured, or the generator.
+    #[serde(default)]
+    pub headroom: Option<Headroom>,
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// Why the measurement ended early by itself, if it did.
@@ -206,6 +209,19 @@ pub struct Results {
     /// How the schedule was kept, in an open loop.
     #[serde(default)]
     pub open: Option<Open>,
+    /// What happened second by second.
+    #[serde(default)]
+    pub seconds: Vec<Second>,
+    /// Whether calls in flight, rate and latency fit together.
+    #[serde(default)]
+    pub little: Option<Little>,
+    /// The part of the measured time, 0 to 1, that the generator's thread was at work; waiting for
+    /// an instant is not work.
+    #[serde(default)]
+    pub generator_cpu_share: Option<f64>,
+    /// How the warm-up ended.
+    #[serde(default)]
+    pub warmup: Option<Warmup>,
     /// What the server's processes used.
     pub resources: Resources,
     /// The slices that it was measured in.
