@@ -12,7 +12,7 @@ const LATE_MS: f64 = 60.0;
 /// Measures a tool of the fixture; gives the run.
 fn bench(tool: &str, args: &str, options: &[&str]) -> Value {
     let call = ["bench", "--tool", tool, "--args", args, "--no-floor", "--settle", "1ms"];
-    let rest = ["--warmup", "20", "--json", "-", "--", binary(), "fixture"];
+    let rest = ["--warmup", "20", "--json", "-", "--", binary(), "fixture", "--workers", "512"];
     let ended = mcplane(&[&call[..], options, &rest].concat(), LIMIT).ok().left_nothing();
     let mut report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let run = report["runs"][0].take();
