@@ -12,7 +12,7 @@ use crate::choose::{Call, choose};
 use crate::control::{Control, Stage};
 use crate::error::{Error, shorten};
 use crate::floor::Floor;
-use crate::load::{Check, Expect, Fleet, Phase, Session, Show, fault};
+use crate::load::{Check, Expect, Fleet, Phase, Schedule, Session, Show, fault};
 use crate::measure::{Measured, Side};
 use crate::plan::{NUMBER, Plan, Until};
 use crate::report::{PlanInfo, Ratios, Run, StartInfo, TargetInfo};
@@ -264,9 +264,16 @@ impl Job {
         if none || self.control.is_stopped() {
             return;
         }
+        let schedule = self.plan.course().map(|course| match self.plan.warmup {
+            Until::Elapsed(time) => {
+                Schedule::within(course.level(), Duration::ZERO, time, u64::MAX)
+            }
+            Until::Calls(calls) => Schedule::after(course.level(), 0, calls, u64::MAX),
+        });
         let phase = || {
             let control = Arc::clone(&self.control);
-            Phase::new(self.plan.warmup, self.plan.timeout, Show::Nothing, control)
+            let phase = Phase::new(self.plan.warmup, self.plan.timeout, Show::Nothing, control);
+            phase.paced(schedule.clone(), self.plan.may_spin())
         };
         let (target, why) = ready.fleet.run(phase()).await;
         if let Some(floor) = &mut ready.floor {
@@ -286,11 +293,13 @@ impl Job {
             notes.push("If results may differ, --no-check counts errors only.".to_owned());
         }
         notes.extend(ready.notes.iter().map(|note| (*note).to_owned()));
-        let alone = self.plan.concurrency * self.plan.sessions == 1 && self.plan.pin.is_none();
+        let one = self.plan.concurrency * self.plan.sessions == 1 && self.plan.arrivals.is_none();
+        let alone = one && self.plan.pin.is_none();
         if alone && !matches!(self.target, Target::Memory(_)) {
             notes.push(ALONE.to_owned());
         }
         let results = measured.target.results();
+        notes.extend(results.open.as_ref().and_then(|open| open.hidden(&results.latency)));
         let floor = measured.floor.as_ref().map(Side::results);
         let ratios = floor.as_ref().map(|floor| Ratios::of(&results, floor));
         Run {
@@ -318,7 +327,8 @@ impl Job {
             (true, None) => "equal",
         };
         PlanInfo {
-            load: "closed".to_owned(),
+            load: if plan.arrivals.is_some() { "open" } else { "closed" }.to_owned(),
+            arrivals: plan.arrivals,
             concurrency: plan.concurrency,
             sessions: plan.sessions,
             calls: match plan.until {

@@ -12,7 +12,7 @@
 //! * `plan`        what to do
 //! * `target`      what is measured, the way to it, and the lab's own small client
 //! * `choose`      which tool, which arguments
-//! * `load`        phases, sessions, calls in flight, what a right answer is
+//! * `load`        phases, sessions, arrivals, calls in flight, what a right answer is
 //! * `record`      latencies, errors by kind, calls in flight
 //! * `observe`     CPU, memory, descriptors and threads of the processes
 //! * `listener`    the process that listens at an address
@@ -46,9 +46,11 @@ pub use control::{Control, Stage};
 pub use environment::Environment;
 pub use error::Error;
 pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
+pub use load::{Arrivals, Shape, Spacing};
 pub use observe::Resources;
 pub use plan::{
-    CONCURRENCY_MAX, DURATION_MAX, NUMBER, Plan, PlanError, SESSIONS_MAX, Speak, Until,
+    CONCURRENCY_MAX, DURATION_MAX, NUMBER, OPEN_IN_FLIGHT, Plan, PlanError, RATE_PER_S_MAX,
+    SESSIONS_MAX, Speak, Until,
 };
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;

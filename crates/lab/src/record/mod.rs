@@ -1,9 +1,11 @@
 //! What was seen: latencies, errors by kind, calls in flight.
 //!
 //! * `latency` — the histogram and its figures.
+//! * `paced` — what an open loop knows beyond that.
 //! * [`Errors`], [`InFlight`], [`Tally`] — this file.
 
 mod latency;
+mod paced;
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use latency::QUANTILES;
 pub use latency::{Latencies, Latency, samples_min};
+pub(crate) use paced::Paced;
 
 /// Calls that failed, by kind. None of them counts as a success anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,13 +84,13 @@ impl InFlight {
         Self { now: 0, max: 0, since: at, area: 0 }
     }
 
-    /// From `at` on there are `count` calls in flight.
-    pub(crate) fn set(&mut self, count: u64, at: Instant) {
+    /// From `at` on there are `is` calls in flight in place of `was`.
+    pub(crate) fn change(&mut self, was: u64, is: u64, at: Instant) {
         let span = at.saturating_duration_since(self.since);
         self.area += u128::from(self.now) * span.as_nanos();
-        self.since = at;
-        self.now = count;
-        self.max = self.max.max(count);
+        self.since = self.since.max(at);
+        self.now = (self.now + is).saturating_sub(was);
+        self.max = self.max.max(self.now);
     }
 
     /// When a call last began or ended.
@@ -96,7 +99,7 @@ impl InFlight {
     }
 }
 
-/// Everything that one session saw in one phase.
+/// Everything that the sessions saw in one phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     pub(crate) sent: u64,
@@ -107,6 +110,10 @@ pub(crate) struct Tally {
     /// What the first failure looked like.
     pub(crate) first_failure: Option<String>,
     pub(crate) in_flight: InFlight,
+    /// How long the calls that did not succeed were in flight, added up.
+    pub(crate) failed_time: Duration,
+    /// An open loop only.
+    pub(crate) paced: Option<Box<Paced>>,
 }
 
 impl Tally {
@@ -118,6 +125,34 @@ impl Tally {
             unfinished: 0,
             first_failure: None,
             in_flight: InFlight::new(at),
+            failed_time: Duration::ZERO,
+            paced: None,
+        }
+    }
+
+    /// Counts a call that succeeded.
+    pub(crate) fn succeed(&mut self, intended: Instant, sent: Instant, now: Instant) {
+        self.latencies.record(now.saturating_duration_since(intended));
+        if let Some(paced) = &mut self.paced {
+            paced.raw.record(now.saturating_duration_since(sent));
+        }
+    }
+
+    /// Counts a call that failed after `time` in flight.
+    pub(crate) fn fail_after(
+        &mut self,
+        time: Duration,
+        fault: Fault,
+        describe: impl FnOnce() -> String,
+    ) {
+        self.failed_time += time;
+        self.fail(fault, describe);
+    }
+
+    /// What an open loop has to add.
+    pub(crate) fn pace(&mut self, add: impl FnOnce(&mut Paced)) {
+        if let Some(paced) = &mut self.paced {
+            add(paced);
         }
     }
 
@@ -128,7 +163,7 @@ impl Tally {
     }
 }
 
-/// What several sessions saw in one slice, added up.
+/// What was seen in one slice, or in several, added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Total {
     pub(crate) sent: u64,
@@ -140,18 +175,29 @@ pub(crate) struct Total {
     pub(crate) in_flight_max: u64,
     /// Calls times nanoseconds.
     in_flight_area: u128,
+    pub(crate) failed_time: Duration,
+    /// An open loop only.
+    pub(crate) paced: Option<Box<Paced>>,
+    /// CPU time of the generator's thread, where it is known.
+    pub(crate) cpu: Option<Duration>,
 }
 
 impl Total {
-    /// Adds one session's share of a slice that is not closed yet.
-    pub(crate) fn add(&mut self, tally: Tally) {
-        self.sent += tally.sent;
-        self.errors.merge(&tally.errors);
-        self.latencies.merge(&tally.latencies);
-        self.unfinished += tally.unfinished;
-        self.first_failure = self.first_failure.take().or(tally.first_failure);
-        self.in_flight_max += tally.in_flight.max;
-        self.in_flight_area += tally.in_flight.area;
+    /// What was seen in a slice that took `wall`, and `cpu` of the generator.
+    pub(crate) fn of(tally: Tally, wall: Duration, cpu: Option<Duration>) -> Self {
+        Self {
+            sent: tally.sent,
+            errors: tally.errors,
+            latencies: tally.latencies,
+            unfinished: tally.unfinished,
+            first_failure: tally.first_failure,
+            wall,
+            in_flight_max: tally.in_flight.max,
+            in_flight_area: tally.in_flight.area,
+            failed_time: tally.failed_time,
+            paced: tally.paced,
+            cpu,
+        }
     }
 
     /// Adds a later slice.
@@ -166,6 +212,13 @@ impl Total {
         self.wall += slice.wall;
         self.in_flight_max = self.in_flight_max.max(slice.in_flight_max);
         self.in_flight_area += slice.in_flight_area;
+        self.failed_time += slice.failed_time;
+        if let Some(paced) = &slice.paced {
+            self.paced.get_or_insert_default().merge(paced);
+        }
+        if let Some(cpu) = slice.cpu {
+            *self.cpu.get_or_insert_default() += cpu;
+        }
     }
 
     pub(crate) fn ok(&self) -> u64 {
@@ -216,11 +269,10 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         let mut tally = Tally::new(start);
         // 0 for 10 ms, 4 for 20 ms, 2 for 10 ms: (0 + 80 + 20) / 40 = 2.5.
-        for (count, ms) in [(4, 10), (2, 30), (0, 40)] {
-            tally.in_flight.set(count, at(ms));
+        for (was, is, ms) in [(0, 4, 10), (4, 2, 30), (2, 0, 40)] {
+            tally.in_flight.change(was, is, at(ms));
         }
-        let mut total = Total { wall: Duration::from_millis(40), ..Total::default() };
-        total.add(tally);
+        let total = Total::of(tally, Duration::from_millis(40), None);
         assert!((total.in_flight_mean() - 2.5).abs() < 1e-9);
         assert_eq!(total.in_flight_max, 4);
     }

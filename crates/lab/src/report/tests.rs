@@ -17,6 +17,7 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         in_flight_max: 1,
         latency: latencies.summary(),
         latency_histogram: latencies.encode(),
+        open: None,
         resources: Resources { cpu_ns_per_call: Some(1_500.0), ..Resources::default() },
         slices: [2_000.0, 6_000.0]
             .map(|throughput_per_s| Slice {
