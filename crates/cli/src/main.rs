@@ -6,6 +6,7 @@
 //! * `fixture` — a server to test and measure against.
 //! * `inspect` — who a server is and what it offers.
 //! * `bench` — how fast a server is.
+//! * `report` — results in other forms.
 //! * `import` — settings for the gateway from those of a desktop client.
 #![allow(clippy::print_stdout, reason = "a command line speaks on standard output")]
 #![allow(unreachable_pub, reason = "a binary has no outside")]
@@ -17,6 +18,7 @@ mod fixture;
 mod import;
 mod inspect;
 mod negotiate;
+mod report;
 mod serve;
 
 use std::process::ExitCode;
@@ -42,6 +44,8 @@ enum Command {
     Negotiate(negotiate::NegotiateArgs),
     /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
     Bench(Box<bench::BenchArgs>),
+    /// Turn results into a page with charts, tables, or records for other systems
+    Report(report::ReportArgs),
     /// Show who a server is and what it offers, or call one of its tools
     Inspect(Box<inspect::InspectArgs>),
     /// Make settings for the gateway from the JSON of a desktop client
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Command::Negotiate(args) => on_one_core(async move { negotiate::run(&args).await }),
         Command::Bench(args) => bench::run(&args, fixture::in_memory),
         Command::Floor(args) => bench::floor(&args),
+        Command::Report(args) => report::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Inspect(args) => on_one_core(inspect::run(*args)),
         Command::Fixture(args) => on_one_core(async move { fixture::run(&args).await }),

@@ -7,13 +7,27 @@
 //! * `evidence` — what lets a reader judge the figures.
 //! * `terminal` — the text for people.
 //! * `table`    — the same of several targets that were measured in turns.
+//! * `document` — result files, read back, as they are shown; `words` — what they say in sentences.
+//! * `html`, `svg`, `markup` — one page with charts.
+//! * `csv`, `erlmcp`, `junit`, `markdown`, `prometheus` — records for others to read.
 
+mod csv;
+mod document;
+mod erlmcp;
 mod evidence;
+mod html;
+mod junit;
+mod markdown;
+mod markup;
+mod prometheus;
+mod svg;
 mod table;
 mod terminal;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use document::{Document, FILES_MAX, ReadError};
 pub use evidence::Open;
 pub use terminal::Style;
 

@@ -1,0 +1,137 @@
+use super::*;
+use crate::environment::Environment;
+use crate::report::tests::{HOSTILE, elements, hostile, sample};
+use crate::report::{Missing, Report};
+
+fn comparison() -> Document {
+    let runs = vec![
+        sample(5_000, false),
+        sample(4_000, false),
+        sample(3_000, false),
+        sample(5_000, false),
+    ];
+    let ratio =
+        |value: f64| serde_json::json!({"value": value, "low": value / 1.1, "high": value * 1.1});
+    let compared = |metric: &str, value: f64, verdict: &str| serde_json::json!({"metric": metric, "samples": 2, "ratio": ratio(value), "verdict": verdict, "why": HOSTILE});
+    let value = serde_json::json!({
+        "schema": "mcplane.compare/1", "environment": Environment::look(), "effect": 0.05, "pairs": 2,
+        "sides": [
+            {"name": "A", "role": "base", "target": "a", "spoken": "stdio", "runs": 2, "comparisons": []},
+            {"name": HOSTILE, "role": "rival", "target": HOSTILE, "spoken": HOSTILE, "runs": 2, "comparisons": [
+                compared("throughput", 1.3, "faster"), compared("p99", 1.01, "no_difference"),
+                compared("p50", f64::MAX / 4.0, "cannot_tell")]},
+        ],
+        "runs": runs,
+    });
+    Document::read([("compare.json", value.to_string().as_str())]).unwrap()
+}
+
+fn count(all: &[(String, Vec<(String, String)>)], name: &str) -> usize {
+    all.iter().filter(|(element, _)| element == name).count()
+}
+
+#[test]
+fn nothing_that_a_server_says_is_markup() {
+    for document in [hostile(), comparison()] {
+        let html = document.to_html();
+        let all = elements(&html);
+        assert_eq!(count(&all, "script"), 0);
+        assert!(!html.contains("<script") && html.contains("&lt;script&gt;"));
+        let events = all.iter().flat_map(|(_, attributes)| attributes);
+        assert!(!events.clone().any(|(name, _)| name.starts_with("on")));
+        let links =
+            events.filter(|(name, _)| name == "href" || name == "src").map(|(_, value)| value);
+        assert!(links.clone().all(|value| value.starts_with("data:")), "it needs nothing else");
+        assert!(links.count() > 1);
+    }
+}
+
+#[test]
+fn every_drawing_has_a_name_and_a_description_and_every_id_is_unique() {
+    let html = hostile().to_html();
+    let all = elements(&html);
+    // Throughput of all; two groups (stdio, memory) with percentiles, throughput and latency; a ladder of
+    // three loads over stdio.
+    assert_eq!(count(&all, "svg"), 1 + 2 * 3 + 2);
+    assert_eq!((count(&all, "desc"), count(&all, "figcaption")), (9, 9));
+    let ids: Vec<_> = all.iter().flat_map(|(_, of)| of).filter(|(name, _)| name == "id").collect();
+    let mut unique = ids.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!((ids.len(), unique.len()), (18, 18));
+    for (_, labels) in
+        all.iter().flat_map(|(_, of)| of).filter(|(name, _)| name == "aria-labelledby")
+    {
+        assert!(labels.split(' ').all(|label| ids.iter().any(|(_, id)| id == label)), "{labels}");
+    }
+}
+
+#[test]
+fn a_comparison_has_its_forest_and_its_words() {
+    let html = comparison().to_html();
+    assert_eq!(count(&elements(&html), "svg"), 1 + 1 + 3);
+    for part in [
+        "throughput faster (1.30 ×, 95 % interval 1.18 to 1.43)",
+        "no difference seen",
+        "cannot tell",
+    ] {
+        assert!(html.contains(part), "no {part:?}");
+    }
+}
+
+#[test]
+fn the_summary_says_what_to_doubt() {
+    let mut bound = sample(5_000, true);
+    bound.ratios = Some(super::super::Ratios::of(&bound.results, &bound.results));
+    let said = |run: super::super::Run| {
+        let mut environment = Environment::look();
+        (environment.optimised, environment.load_before) = (true, Some([0.0; 3]));
+        let words = Document::of(&Report::new(environment, vec![run])).words();
+        words.into_iter().map(|said| said.text).collect::<Vec<_>>().join("\n")
+    };
+    let text = said(bound.clone());
+    assert!(text.contains("Generator-bound") && text.contains("Not steady"), "{text}");
+    let mut steady = sample(5_000, true);
+    steady.results.slices.iter_mut().for_each(|slice| slice.throughput_per_s = 4_000.0);
+    let text = said(steady.clone());
+    assert!(
+        text.contains("All 5,000 calls succeeded") && text.contains("Nothing speaks against"),
+        "{text}"
+    );
+    steady.results.errors.timeout = 7;
+    steady.interrupted = true;
+    let text = said(steady);
+    assert!(text.contains("7 of 5,000 calls failed") && text.contains("Interrupted"), "{text}");
+    assert!(!text.contains("Nothing speaks against"));
+}
+
+#[test]
+fn however_large_the_result_the_page_is_small() {
+    let runs: Vec<_> = (0..300)
+        .map(|at| {
+            let mut run = sample(400, true);
+            run.target.transport = format!("t{}", at % 40);
+            run.plan.concurrency = at;
+            run.notes = vec![format!("{at} {}", "long ".repeat(2_000))];
+            run.results.first_failure = Some("x".repeat(5_000));
+            let slice = run.results.slices[0];
+            run.results.slices = vec![slice; 2_000];
+            run
+        })
+        .collect();
+    let missing = Missing { target: "ws".to_owned(), concurrency: 1, why: "y".repeat(5_000) };
+    let report = Report::together(Environment::look(), runs, vec![missing; 200]);
+    let html = Document::of(&report).to_html();
+    elements(&html);
+    assert!(html.len() < 400_000, "{} bytes", html.len());
+    assert!(html.contains("too large for this page"));
+}
+
+#[test]
+fn the_data_is_in_the_page() {
+    let document = hostile();
+    let html = document.to_html();
+    let (_, after) = html.split_once("data:application/json;base64,").unwrap();
+    let data = STANDARD.decode(after.split('"').next().unwrap()).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&data).unwrap(), document.files[0].raw);
+}
