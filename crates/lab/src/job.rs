@@ -12,14 +12,15 @@ use crate::choose::{Call, choose};
 use crate::control::{Control, Stage};
 use crate::error::{Error, shorten};
 use crate::floor::Floor;
-use crate::load::{Check, Expect, Fleet, Phase, Schedule, Session, Show, fault};
+use crate::load::{Check, Expect, Fleet, Session, fault};
 use crate::measure::{Measured, Side};
 use crate::plan::{NUMBER, Plan, Until};
-use crate::report::{PlanInfo, Ratios, Run, StartInfo, TargetInfo};
+use crate::report::{Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, Warmup};
 use crate::run::{Entry, ns};
 use crate::target::{
     Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, UNSTAMPED, open,
 };
+use crate::warm::{Warm, warm_up};
 
 /// What makes figures of one call in flight hard to compare.
 const ALONE: &str = "With one call in flight, figures move several-fold with the system's choice \
@@ -43,8 +44,8 @@ pub(crate) struct Ready {
     floor_site: Option<Site>,
     pub(crate) fleet: Fleet,
     pub(crate) floor: Option<Fleet>,
-    /// Calls of the warm-up that succeeded.
-    warmup_calls: u64,
+    warm: Warm,
+    floor_warm: Option<Warm>,
     /// Why the warm-up ended early, if it did by itself.
     pub(crate) broken: Option<String>,
     call: Call,
@@ -170,7 +171,8 @@ impl Job {
             floor_site,
             fleet: Fleet { sessions: fleet },
             floor: (!floor.is_empty()).then_some(Fleet { sessions: floor }),
-            warmup_calls: 0,
+            warm: Warm::default(),
+            floor_warm: None,
             broken: None,
             call,
             peer,
@@ -264,22 +266,11 @@ impl Job {
         if none || self.control.is_stopped() {
             return;
         }
-        let schedule = self.plan.course().map(|course| match self.plan.warmup {
-            Until::Elapsed(time) => {
-                Schedule::within(course.level(), Duration::ZERO, time, u64::MAX)
-            }
-            Until::Calls(calls) => Schedule::after(course.level(), 0, calls, u64::MAX),
-        });
-        let phase = || {
-            let control = Arc::clone(&self.control);
-            let phase = Phase::new(self.plan.warmup, self.plan.timeout, Show::Nothing, control);
-            phase.paced(schedule.clone(), self.plan.may_spin())
-        };
-        let (target, why) = ready.fleet.run(phase()).await;
+        ready.warm = warm_up(&mut ready.fleet, &self.plan, &self.control).await;
         if let Some(floor) = &mut ready.floor {
-            floor.run(phase()).await;
+            ready.floor_warm = Some(warm_up(floor, &self.plan, &self.control).await);
         }
-        (ready.warmup_calls, ready.broken) = (target.ok(), why);
+        ready.broken = ready.warm.broken.take();
     }
 
     fn report(&self, ready: &Ready, measured: &Measured, broken: Option<String>) -> Run {
@@ -298,11 +289,15 @@ impl Job {
         if alone && !matches!(self.target, Target::Memory(_)) {
             notes.push(ALONE.to_owned());
         }
-        let results = measured.target.results();
+        let mut results = measured.target.results();
+        results.warmup = Some(Warmup::of(&ready.warm));
         notes.extend(results.open.as_ref().and_then(|open| open.hidden(&results.latency)));
-        let floor = measured.floor.as_ref().map(Side::results);
+        let mut floor = measured.floor.as_ref().map(Side::results);
+        if let Some(floor) = &mut floor {
+            floor.warmup = ready.floor_warm.as_ref().map(Warmup::of);
+        }
         let ratios = floor.as_ref().map(|floor| Ratios::of(&results, floor));
-        Run {
+        let run = Run {
             plan: self.plan_info(ready, measured.slices),
             target: self.target_info(ready),
             start: StartInfo {
@@ -313,10 +308,12 @@ impl Job {
             results,
             floor,
             ratios,
+            headroom: None,
             interrupted: self.control.is_stopped(),
             broken,
             notes,
-        }
+        };
+        Run { headroom: Headroom::of(&run), ..run }
     }
 
     fn plan_info(&self, ready: &Ready, slices: usize) -> PlanInfo {
@@ -339,7 +336,7 @@ impl Job {
                 Until::Elapsed(time) => Some(ns(time)),
                 Until::Calls(_) => None,
             },
-            warmup_calls: ready.warmup_calls,
+            warmup_calls: ready.warm.calls,
             timeout_ns: ns(plan.timeout),
             slices,
             check: check.to_owned(),

@@ -17,6 +17,7 @@
 //! * `observe`     CPU, memory, descriptors and threads of the processes
 //! * `listener`    the process that listens at an address
 //! * `floor`       the null responder that everything is compared with
+//! * `warm`        calls until latencies are steady
 //! * `measure`     slices of target and floor in turn
 //! * `job`         one target: opened, tried, warmed up, closed, reported
 //! * `run`         a run from start to end, of one target or of several in turns
@@ -41,6 +42,7 @@ mod record;
 pub mod report;
 mod run;
 mod target;
+mod warm;
 
 pub use control::{Control, Stage};
 pub use environment::Environment;

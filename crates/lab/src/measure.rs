@@ -10,7 +10,7 @@ use crate::observe::{Observer, Resources, Spent, usage};
 use crate::pin::Affinity;
 use crate::plan::{Plan, Until};
 use crate::record::Total;
-use crate::report::{Open, Results, Slice};
+use crate::report::{Little, Open, Results, Second, Slice};
 use crate::run::ns;
 
 /// The shortest slice of an open loop: a cut ends what has piled up, which belongs to the load.
@@ -136,7 +136,8 @@ impl Side {
         let pids = fleet.pids();
         let look = || usage(&pids).filter(|_| !pids.is_empty());
         let before = look();
-        let (total, why) = fleet.run(phase()).await;
+        let seconds = self.total.seconds.take();
+        let (total, why) = fleet.run(phase().recorded(seconds)).await;
         let spent = before.zip(look()).map(|(before, after)| Spent::between(&before, &after));
         let latency = total.latencies.summary();
         self.slices.push(Slice {
@@ -150,7 +151,7 @@ impl Side {
         if let Some(spent) = spent {
             self.spent.get_or_insert_default().add(&spent);
         }
-        self.total.append(&total);
+        self.total.append(total);
         why
     }
 
@@ -172,6 +173,10 @@ impl Side {
             latency: total.latencies.summary(),
             latency_histogram: total.latencies.encode(),
             open: total.paced.as_ref().map(|paced| Open::of(total, paced)),
+            seconds: total.seconds.as_ref().map(|seconds| Second::all(seconds)).unwrap_or_default(),
+            little: Some(Little::of(total)),
+            generator_cpu_share: total.cpu_share(),
+            warmup: None,
             resources: Resources {
                 cpu_ns_per_call: each(|spent| spent.cpu_ns),
                 cpu_user_ns_per_call: each(|spent| spent.user_ns),
@@ -230,9 +235,10 @@ fn cut(plan: &Plan) -> Vec<Until> {
         (Until::Calls(calls), arrivals) => {
             let at_once = (plan.concurrency * plan.sessions) as u64;
             #[allow(clippy::cast_precision_loss, reason = "a rough number of seconds")]
-            let count = arrivals.map_or((calls / (10 * at_once)).clamp(1, slices), |arrivals| {
-                open(calls as f64 / arrivals.rate_per_s())
-            });
+            let count = match arrivals {
+                Some(arrivals) => open(calls as f64 / arrivals.rate_per_s()),
+                None => (calls / (10 * at_once)).clamp(1, slices),
+            };
             let more = calls % count;
             (0..count).map(|i| Until::Calls(calls / count + u64::from(i < more))).collect()
         }

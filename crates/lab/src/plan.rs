@@ -43,6 +43,9 @@ pub struct Plan {
     pub until: Until,
     /// Real calls made and thrown away before the measurement.
     pub warmup: Until,
+    /// How many times its time the warm-up may last until latencies show no trend; 1 keeps to its
+    /// time. A number of calls is kept to.
+    pub warmup_stretch: u32,
     /// How long one call may take.
     pub timeout: Duration,
     /// How long the server may take for each step of starting up.
@@ -114,6 +117,7 @@ impl Default for Plan {
             arrivals: None,
             until: Until::Elapsed(Duration::from_secs(5)),
             warmup: Until::Elapsed(Duration::from_secs(1)),
+            warmup_stretch: 10,
             timeout: Duration::from_secs(10),
             start_timeout: Duration::from_secs(20),
             sessions: 1,

@@ -31,7 +31,7 @@ pub(crate) use session::{Outcome, Session};
 
 use crate::control::Control;
 use crate::plan::Until;
-use crate::record::{Tally, Total};
+use crate::record::{Seconds, Tally, Total};
 
 /// One stretch of load: when it began and when it is over.
 pub(crate) struct Phase {
@@ -82,6 +82,14 @@ impl Phase {
             self.tally().paced = Some(Box::default());
         }
         Self { schedule, may_spin, ..self }
+    }
+
+    /// The same, with what happens second by second in `seconds`.
+    pub(crate) fn recorded(self, seconds: Option<Box<Seconds>>) -> Self {
+        let mut seconds = seconds.unwrap_or_else(|| Box::new(Seconds::new(self.start)));
+        seconds.resume(self.start);
+        self.tally().seconds = Some(seconds);
+        self
     }
 
     /// What was seen so far.

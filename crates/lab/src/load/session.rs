@@ -329,10 +329,10 @@ impl Drive<'_> {
         // An open loop first counts what it missed.
         self.stopping |= self.pace.is_none() && self.phase.is_over(now);
         let expired = self.session.slots.expire(now, self.phase.timeout);
-        for id in &expired {
+        for (id, time) in &expired {
             let limit = self.phase.timeout;
             let what = || format!("no answer within {limit:?}");
-            self.phase.tally().fail_after(limit, Fault::Timeout, what);
+            self.phase.tally().fail_after(*time, Fault::Timeout, what);
             self.session.connection.wire.give_up(*id);
         }
         if !expired.is_empty() {
@@ -347,6 +347,7 @@ impl Drive<'_> {
             let drain = DRAIN_MAX.min(self.phase.timeout);
             if now >= *self.give_up_at.get_or_insert(now + drain) {
                 let left = self.session.slots.in_flight();
+                self.note_in_flight(now);
                 let spent = self.session.slots.spent(now);
                 let mut tally = self.phase.tally();
                 tally.unfinished += left as u64;

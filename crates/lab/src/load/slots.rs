@@ -92,15 +92,16 @@ impl Slots {
         out.map(|out| now.saturating_duration_since(out.sent)).sum()
     }
 
-    /// Gives up calls that began `limit` ago or earlier; gives their ids.
-    pub(super) fn expire(&mut self, now: Instant, limit: Duration) -> Vec<i64> {
+    /// Gives up calls that began `limit` ago or earlier; gives their ids and how
+    /// long they were in flight.
+    pub(super) fn expire(&mut self, now: Instant, limit: Duration) -> Vec<(i64, Duration)> {
         let mut expired = Vec::new();
         for index in 0..self.slots.len() {
             let Some(slot) = self.slots.get_mut(index) else { continue };
-            let old = |out: &Out| now.saturating_duration_since(out.sent) >= limit;
-            if slot.out.as_ref().is_some_and(old) {
+            let time = slot.out.map(|out| now.saturating_duration_since(out.sent));
+            if let Some(time) = time.filter(|time| *time >= limit) {
                 slot.out = None;
-                expired.push(slot.next_id);
+                expired.push((slot.next_id, time));
                 if self.late.len() < LATE_MAX {
                     self.late.insert(slot.next_id);
                 }
@@ -156,7 +157,7 @@ mod tests {
         let later = start + Duration::from_millis(5);
         slots.begin(at(later));
         assert_eq!(slots.spent(later), Duration::from_millis(5));
-        assert_eq!(slots.expire(later, Duration::from_millis(5)), [1]);
+        assert_eq!(slots.expire(later, Duration::from_millis(5)), [(1, Duration::from_millis(5))]);
         assert_eq!((slots.in_flight(), slots.free()), (1, 1));
         assert_eq!(slots.begin(at(later)), Some(3));
         assert_eq!(slots.end(1), Owner::TimedOut);

@@ -2,10 +2,12 @@
 //!
 //! * `latency` — the histogram and its figures.
 //! * `paced` — what an open loop knows beyond that.
+//! * `seconds` — the same second by second.
 //! * [`Errors`], [`InFlight`], [`Tally`] — this file.
 
 mod latency;
 mod paced;
+mod seconds;
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use latency::QUANTILES;
 pub use latency::{Latencies, Latency, samples_min};
 pub(crate) use paced::Paced;
+pub(crate) use seconds::{Interval, Seconds};
 
 /// Calls that failed, by kind. None of them counts as a success anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +117,8 @@ pub(crate) struct Tally {
     pub(crate) failed_time: Duration,
     /// An open loop only.
     pub(crate) paced: Option<Box<Paced>>,
+    /// What is measured only.
+    pub(crate) seconds: Option<Box<Seconds>>,
 }
 
 impl Tally {
@@ -127,12 +132,17 @@ impl Tally {
             in_flight: InFlight::new(at),
             failed_time: Duration::ZERO,
             paced: None,
+            seconds: None,
         }
     }
 
     /// Counts a call that succeeded.
     pub(crate) fn succeed(&mut self, intended: Instant, sent: Instant, now: Instant) {
-        self.latencies.record(now.saturating_duration_since(intended));
+        let latency = now.saturating_duration_since(intended);
+        self.latencies.record(latency);
+        if let Some(seconds) = &mut self.seconds {
+            seconds.succeed(now, latency);
+        }
         if let Some(paced) = &mut self.paced {
             paced.raw.record(now.saturating_duration_since(sent));
         }
@@ -159,6 +169,9 @@ impl Tally {
     /// Counts a failure and keeps the first description.
     pub(crate) fn fail(&mut self, fault: Fault, describe: impl FnOnce() -> String) {
         self.errors.count(fault);
+        if let Some(seconds) = &mut self.seconds {
+            seconds.fail(Instant::now(), fault);
+        }
         self.first_failure.get_or_insert_with(describe);
     }
 }
@@ -180,11 +193,16 @@ pub(crate) struct Total {
     pub(crate) paced: Option<Box<Paced>>,
     /// CPU time of the generator's thread, where it is known.
     pub(crate) cpu: Option<Duration>,
+    /// What is measured only.
+    pub(crate) seconds: Option<Box<Seconds>>,
 }
 
 impl Total {
     /// What was seen in a slice that took `wall`, and `cpu` of the generator.
-    pub(crate) fn of(tally: Tally, wall: Duration, cpu: Option<Duration>) -> Self {
+    pub(crate) fn of(mut tally: Tally, wall: Duration, cpu: Option<Duration>) -> Self {
+        if let Some(seconds) = &mut tally.seconds {
+            seconds.pause(wall);
+        }
         Self {
             sent: tally.sent,
             errors: tally.errors,
@@ -197,18 +215,18 @@ impl Total {
             failed_time: tally.failed_time,
             paced: tally.paced,
             cpu,
+            seconds: tally.seconds,
         }
     }
 
-    /// Adds a later slice.
-    pub(crate) fn append(&mut self, slice: &Self) {
+    /// Adds a later slice, which went on with the seconds of this.
+    pub(crate) fn append(&mut self, slice: Self) {
         self.sent += slice.sent;
         self.errors.merge(&slice.errors);
         self.latencies.merge(&slice.latencies);
         self.unfinished += slice.unfinished;
-        if self.first_failure.is_none() {
-            self.first_failure.clone_from(&slice.first_failure);
-        }
+        self.first_failure = self.first_failure.take().or(slice.first_failure);
+        self.seconds = slice.seconds;
         self.wall += slice.wall;
         self.in_flight_max = self.in_flight_max.max(slice.in_flight_max);
         self.in_flight_area += slice.in_flight_area;
@@ -219,6 +237,13 @@ impl Total {
         if let Some(cpu) = slice.cpu {
             *self.cpu.get_or_insert_default() += cpu;
         }
+    }
+
+    /// The part of the time, 0 to 1, that the generator's thread was at work.
+    pub(crate) fn cpu_share(&self) -> Option<f64> {
+        let spun = self.paced.as_ref().map_or(Duration::ZERO, |paced| paced.spun);
+        let worked = self.cpu?.saturating_sub(spun).as_secs_f64();
+        (!self.wall.is_zero()).then(|| worked / self.wall.as_secs_f64())
     }
 
     pub(crate) fn ok(&self) -> u64 {

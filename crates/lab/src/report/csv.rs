@@ -116,7 +116,8 @@ mod tests {
         assert!((number(5) - run.results.latency.p50_ns.unwrap() as f64 / 1e3).abs() < 1e-3);
         assert!((number(10) - run.results.latency.mean_ns.unwrap() / 1e3).abs() < 1e-3);
         assert!(rows[2][0].starts_with("floor_"));
-        assert!(rows[1][11].contains(&format!("target={}", run.target.target)), "{}", rows[1][11]);
+        let target = run.target.target.replace(char::is_control, " ");
+        assert!(rows[1][11].contains(&format!("target={target}")), "{}", rows[1][11]);
         let few = rows.iter().find(|row| row[1] == "100").unwrap();
         assert_eq!((few[7].as_str(), few[8].as_str()), ("", ""), "100 samples have no p99");
     }

@@ -28,7 +28,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 pub use document::{Document, FILES_MAX, ReadError};
-pub use evidence::Open;
+pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use terminal::Style;
 
 use crate::environment::Environment;
@@ -101,6 +101,9 @@ pub struct Run {
     pub floor: Option<Results>,
     /// Target by floor.
     pub ratios: Option<Ratios>,
+    /// Whether it was the server that was measured, or the generator.
+    #[serde(default)]
+    pub headroom: Option<Headroom>,
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// Why the measurement ended early by itself, if it did.
@@ -220,6 +223,19 @@ pub struct Results {
     /// How the schedule was kept, in an open loop.
     #[serde(default)]
     pub open: Option<Open>,
+    /// What happened second by second.
+    #[serde(default)]
+    pub seconds: Vec<Second>,
+    /// Whether calls in flight, rate and latency fit together.
+    #[serde(default)]
+    pub little: Option<Little>,
+    /// The part of the measured time, 0 to 1, that the generator's thread was at work; waiting for
+    /// an instant is not work.
+    #[serde(default)]
+    pub generator_cpu_share: Option<f64>,
+    /// How the warm-up ended.
+    #[serde(default)]
+    pub warmup: Option<Warmup>,
     /// What the server's processes used.
     pub resources: Resources,
     /// The slices that it was measured in.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{PlanInfo, Ratio, Ratios, Report, Results, Run};
+use super::{PlanInfo, Ratio, Ratios, Report, Results, Run, Warmup};
 use crate::load::{Shape, Spacing};
 use crate::record::QUANTILES;
 
@@ -102,17 +102,31 @@ impl Page<'_> {
             ),
         )?;
         self.schedule(run)?;
+        let unsteady = |warmup: &Warmup| {
+            let after = time(ns(Some(warmup.wall_ns)));
+            format!(": still NOT steady after {after}")
+        };
+        let steady = match run.results.warmup.as_ref().map(|warmup| (warmup.steady, warmup)) {
+            Some((Some(true), _)) => ", steady by then".to_owned(),
+            Some((Some(false), warmup)) => self.style.red(&unsteady(warmup)),
+            _ => String::new(),
+        };
         let slices = if plan.slices == 1 { "slice" } else { "slices" };
         self.field(
             "measured",
             &format!(
-                "{} calls in {} over {} {slices}, after {} calls of warm-up",
+                "{} calls in {} over {} {slices}, after {} calls of warm-up{steady}",
                 count(run.results.calls_sent),
                 time(ns(Some(run.results.wall_ns))),
                 plan.slices,
                 count(plan.warmup_calls)
             ),
         )?;
+        if let Some(headroom) = &run.headroom {
+            let text = headroom.text();
+            let bound = headroom.generator_bound;
+            self.field("headroom", &if bound { self.style.red(&text) } else { text })?;
+        }
         let start = &run.start;
         let at = |value| time(ns(Some(value)));
         self.field(

@@ -18,6 +18,10 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         latency: latencies.summary(),
         latency_histogram: latencies.encode(),
         open: None,
+        seconds: Vec::new(),
+        little: None,
+        generator_cpu_share: None,
+        warmup: None,
         resources: Resources { cpu_ns_per_call: Some(1_500.0), ..Resources::default() },
         slices: [2_000.0, 6_000.0]
             .map(|throughput_per_s| Slice {
@@ -47,6 +51,7 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         target: serde_json::from_value(target).unwrap(),
         start: StartInfo { spawn_to_handshake_ns: 1, spawn_to_ready_ns: 2, first_call_ns: 3 },
         ratios: floor.then(|| Ratios::of(&results, &other)),
+        headroom: None,
         results,
         floor: floor.then_some(other),
         interrupted: false,
@@ -270,4 +275,34 @@ fn an_empty_result_has_every_form() {
     assert!(
         document.to_markdown().contains("holds no run") && document.to_mermaid().contains("no run")
     );
+}
+
+#[test]
+fn a_result_near_the_generators_limit_is_marked() {
+    let headroom = |ratio: f64, run: Run| {
+        let mut run = run;
+        if let Some(throughput) = run.ratios.as_mut().and_then(|of| of.throughput.as_mut()) {
+            throughput.median = Some(ratio);
+        }
+        run.headroom = Headroom::of(&run);
+        run
+    };
+    let text =
+        |run: &Run| Report::new(Environment::look(), vec![run.clone()]).to_text(Style::default());
+    let fine = headroom(0.69, sample(100, true));
+    assert_eq!(fine.headroom.unwrap().by, Limit::Floor);
+    assert!(!fine.headroom.unwrap().generator_bound && !text(&fine).contains("generator-bound"));
+    let bound = headroom(0.71, sample(100, true));
+    assert!(bound.headroom.unwrap().generator_bound);
+    assert!(text(&bound).contains("generator-bound: 71 % of the rate that the floor reached"));
+    let json = serde_json::to_value(&bound).unwrap();
+    assert_eq!(json["headroom"]["generator_bound"], true);
+    // Without a floor, by the CPU clock; of a server on the same thread nothing can be said.
+    let mut alone = sample(100, false);
+    assert!(Headroom::of(&alone).is_none());
+    alone.results.generator_cpu_share = Some(0.9);
+    let by_cpu = Headroom::of(&alone).unwrap();
+    assert_eq!((by_cpu.by, by_cpu.generator_bound), (Limit::Cpu, true));
+    alone.target.transport = "memory".to_owned();
+    assert!(Headroom::of(&alone).is_none());
 }

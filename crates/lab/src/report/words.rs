@@ -5,7 +5,7 @@ use super::markup::short;
 use super::terminal::{count, digits, ns, rate, time};
 use super::{Run, Slice};
 
-/// Above this part of the floor's throughput the instrument limits the figures as much as the server.
+/// Above this part of its own limit the generator limits the figures as much as the server does.
 const GENERATOR_BOUND: f64 = 0.7;
 
 /// Slices or seconds whose throughput differs more than this from their median are not steady.
@@ -14,8 +14,14 @@ const STEADY: f64 = 0.25;
 /// Calls begun late, as a part of all, that a schedule may have.
 const LATE: f64 = 0.01;
 
+/// How far Little's law may be off.
+const LITTLE: f64 = 0.05;
+
 /// Most runs that a sentence names.
 const NAMED_MAX: usize = 3;
+
+/// Most notes, and most targets that are missing, that are told.
+const TOLD_MAX: usize = 16;
 
 /// How a sentence is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +61,7 @@ impl Document {
             say(mood, text);
         }
         for file in &self.files {
-            for missing in &file.missing {
+            for missing in file.missing.iter().take(TOLD_MAX) {
                 let why = short(&missing.why, 300);
                 let what = format!("{}, {} in flight", missing.target, missing.concurrency);
                 say(Mood::Bad, format!("{what} could not be measured: {why}"));
@@ -64,7 +70,7 @@ impl Document {
         let mut notes: Vec<_> = self.runs().flat_map(|(_, _, run)| &run.notes).collect();
         notes.sort_unstable();
         notes.dedup();
-        notes.into_iter().take(20).for_each(|note| say(Mood::Doubt, short(note, 600)));
+        notes.into_iter().take(TOLD_MAX).for_each(|note| say(Mood::Doubt, short(note, 600)));
         said
     }
 
@@ -138,8 +144,8 @@ impl Document {
         );
         if_any(Mood::Doubt, is_bound, |names| {
             format!(
-                "Generator-bound: above {} % of the floor's throughput the instrument limits the figures as \
-                 much as the server does: {names}.",
+                "Generator-bound: more than {} % of what the generator itself can do was used, so the \
+                 figures say as much about it as about the server: {names}.",
                 100.0 * GENERATOR_BOUND
             )
         });
@@ -171,6 +177,17 @@ impl Document {
                     "More than {limit} % of the calls began late, which the latencies include: {names}."
                 )
             },
+        );
+        if_any(Mood::Bad, is_unlawful, |names| {
+            format!(
+                "Little's law does not hold: calls in flight are not rate × latency, so that the instrument \
+                 is wrong: {names}."
+            )
+        });
+        if_any(
+            Mood::Doubt,
+            |run| run.results.warmup.is_some_and(|warmup| warmup.steady == Some(false)),
+            |names| format!("Latencies still had a trend when the warm-up ended: {names}."),
         );
         said.extend(
             self.files
@@ -274,8 +291,19 @@ pub(super) fn verdict(word: &str) -> &str {
 }
 
 fn is_bound(run: &Run) -> bool {
-    let ratio = run.ratios.and_then(|ratios| ratios.throughput);
-    run.plan.arrivals.is_none() && ratio.is_some_and(|ratio| ratio.value() > GENERATOR_BOUND)
+    match &run.headroom {
+        Some(headroom) => headroom.generator_bound,
+        // A result of a version that did not say.
+        None if run.plan.arrivals.is_none() => {
+            let ratio = run.ratios.and_then(|ratios| ratios.throughput);
+            ratio.is_some_and(|ratio| ratio.value() > GENERATOR_BOUND)
+        }
+        None => false,
+    }
+}
+
+fn is_unlawful(run: &Run) -> bool {
+    run.results.little.and_then(|of| of.ratio).is_some_and(|ratio| (ratio - 1.0).abs() > LITTLE)
 }
 
 fn is_steady(slices: &[Slice]) -> bool {

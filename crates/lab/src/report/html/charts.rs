@@ -2,29 +2,25 @@
 
 use std::fmt::Write;
 
-use super::section;
-use super::tables::{cells, table};
+use super::{section, time};
 use crate::record::Latencies;
+use crate::report::Run;
 use crate::report::document::{Document, Group, Load, in_flight};
 use crate::report::markup::{e, short};
 use crate::report::svg::{Axis, COLOURS, Line, Lines, Mark, Row, Rows};
-use crate::report::terminal::{count, digits, ns, rate, time};
-use crate::report::{Run, Slice};
+use crate::report::terminal::{digits, ns, rate, time as shown_time};
 
 /// Most groups that have charts of their own; the tables have all of them.
-const GROUPS_MAX: usize = 10;
+const GROUPS_MAX: usize = 12;
 
 /// Most rows of a chart of rows.
 const ROWS_MAX: usize = 40;
-
-/// Most points of a line over time; neighbours become one where there are more.
-const POINTS_MAX: usize = 120;
 
 /// The throughput that makes a load the knee: nine tenths of the greatest.
 const KNEE: f64 = 0.9;
 
 /// Points of a percentile curve for each factor of ten.
-const POINTS_PER_DECADE: f64 = 16.0;
+const POINTS_PER_DECADE: f64 = 12.0;
 
 /// The quantiles that have a dot and a label.
 const NAMED: [(f64, &str); 7] = [
@@ -145,7 +141,7 @@ impl Group<'_> {
         }
         out.push_str("<div class=\"charts\">");
         out.push_str(&percentiles(&drawn).draw(&format!("g{at}q")));
-        let [throughput, latency] = over_time(&drawn);
+        let [throughput, latency] = time::charts(&drawn);
         out.push_str(&throughput.draw(&format!("g{at}t")));
         out.push_str(&latency.draw(&format!("g{at}l")));
         if self.is_ladder && self.loads.len() > 2 {
@@ -154,7 +150,7 @@ impl Group<'_> {
             out.push_str(&latency.draw(&format!("g{at}m")));
         }
         out.push_str("</div>");
-        self.slices(out);
+        time::table(out, &self.loads);
     }
 
     /// As many loads as there are colours, from the first to the last.
@@ -198,7 +194,7 @@ impl Group<'_> {
             line("floor", 1, "dash", &|run| Some(run.floor.as_ref()?.throughput_per_s), &per_s);
         let greatest = target.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
         let knee = target.points.iter().find(|(_, y)| *y >= KNEE * greatest).map(|(x, _)| *x);
-        let shown = |ns: f64| time(Some(ns));
+        let shown = |ns: f64| shown_time(Some(ns));
         let p50 = line("p50", 0, "", &|run| ns(run.results.latency.p50_ns), &shown);
         let p99 = line("p99", 0, "dash", &|run| ns(run.results.latency.p99_ns), &shown);
         let text = match knee.filter(|_| !open) {
@@ -210,31 +206,6 @@ impl Group<'_> {
             chart("Throughput by load", &text, x(), "calls per second", vec![target, floor], false);
         throughput.mark = mark;
         [throughput, chart("Latency by load", &text, x(), "latency", vec![p50, p99], true)]
-    }
-
-    fn slices(&self, out: &mut String) {
-        let row = |(load, (at, slice)): (&Load<'_>, (usize, &Slice))| {
-            vec![
-                load.name.clone(),
-                count(at as u64 + 1),
-                rate(slice.throughput_per_s),
-                time(ns(slice.p50_ns)),
-                time(ns(slice.p99_ns)),
-                time(slice.cpu_ns_per_call),
-            ]
-        };
-        let all = self.loads.iter().flat_map(|load| {
-            load.runs
-                .iter()
-                .flat_map(|run| run.results.slices.iter())
-                .enumerate()
-                .map(move |at| (load, at))
-        });
-        let rows: Vec<_> = all.take(POINTS_MAX).map(row).collect();
-        out.push_str("<details><summary>The figures over time as a table</summary>");
-        let head = ["load", "part", "calls/s", "p50", "p99", "CPU/call"];
-        out.push_str(&table("Parts of the run, in the order of time", &head, cells(rows)));
-        out.push_str("</details>");
     }
 }
 
@@ -273,7 +244,7 @@ fn curve(name: &str, colour: usize, dash: &'static str, of: &Latencies, dots: bo
     };
     let steps = std::iter::successors(Some(0.0_f64), |step| Some(step + 1.0));
     let quantile = |step: f64| 1.0 - 10_f64.powf(-step / POINTS_PER_DECADE);
-    let all = steps.take(7 * 16).map(quantile);
+    let all = steps.take(84).map(quantile);
     // The very first is the least value; quantile 0 has no sample minimum.
     let mut points: Vec<_> = all.skip(1).map_while(at).collect();
     let named =
@@ -281,7 +252,7 @@ fn curve(name: &str, colour: usize, dash: &'static str, of: &Latencies, dots: bo
     let marks: Vec<_> = named
         .map(|(at, label)| Mark {
             at,
-            says: format!("{name}: {label} within {}", time(Some(at.1))),
+            says: format!("{name}: {label} within {}", shown_time(Some(at.1))),
         })
         .collect();
     points.extend(
@@ -290,58 +261,18 @@ fn curve(name: &str, colour: usize, dash: &'static str, of: &Latencies, dots: bo
     Line { name: name.to_owned(), colour, dash, points, marks }
 }
 
-/// Throughput and latency over time.
-fn over_time(loads: &[&Load<'_>]) -> [Lines; 2] {
-    let (mut throughput, mut latency, mut end) = (Vec::new(), Vec::new(), 0.0_f64);
-    for (colour, load) in loads.iter().enumerate() {
-        let parts = parts(load);
-        end = parts.last().map_or(end, |(at, _)| end.max(*at));
-        let name = short(&load.name, 60);
-        let line =
-            |name: &str, dash, of: &dyn Fn(&Slice) -> Option<f64>, show: &dyn Fn(f64) -> String| {
-                let points: Vec<_> =
-                    parts.iter().filter_map(|(at, slice)| Some((*at, of(slice)?))).collect();
-                let says = |at: &(f64, f64)| format!("{name}: {} after {:.2} s", show(at.1), at.0);
-                let few = points.iter().filter(|_| points.len() <= 40);
-                let marks = few.map(|at| Mark { at: *at, says: says(at) }).collect();
-                Line { name: name.to_owned(), colour, dash, points, marks }
-            };
-        let per_s = |value: f64| format!("{}/s", rate(value));
-        throughput.push(line(&name, "", &|slice| Some(slice.throughput_per_s), &per_s));
-        let shown = |ns: f64| time(Some(ns));
-        latency.push(line(&format!("p50, {name}"), "", &|slice| ns(slice.p50_ns), &shown));
-        latency.push(line(&format!("p99, {name}"), "dash", &|slice| ns(slice.p99_ns), &shown));
-    }
-    let x = || Axis::linear("measured time, seconds", [end], short_count);
-    let text = "Each point is a part of the run; the figures are in the table below the charts.";
-    let mut throughput =
-        chart("Throughput over time", text, x(), "calls per second", throughput, false);
-    throughput.mark = None;
-    [throughput, chart("Latency over time", text, x(), "latency", latency, true)]
-}
-
-/// The parts of a load's runs with the middle of their time in seconds, thinned to [`POINTS_MAX`].
-#[allow(clippy::cast_precision_loss, reason = "nanoseconds of a run")]
-fn parts(load: &Load<'_>) -> Vec<(f64, Slice)> {
-    let all: Vec<_> = load.runs.iter().flat_map(|run| &run.results.slices).collect();
-    let every = all.len().div_ceil(POINTS_MAX).max(1);
-    let mut before = 0.0;
-    let mut parts = Vec::new();
-    for (at, slice) in all.into_iter().enumerate() {
-        let wall = slice.wall_ns as f64 / 1e9;
-        if at % every == 0 {
-            parts.push((before + wall / 2.0, *slice));
-        }
-        before += wall;
-    }
-    parts
-}
-
-fn chart(title: &str, text: &str, x: Axis, what: &str, mut lines: Vec<Line>, log: bool) -> Lines {
+pub(super) fn chart(
+    title: &str,
+    text: &str,
+    x: Axis,
+    what: &str,
+    mut lines: Vec<Line>,
+    log: bool,
+) -> Lines {
     lines.retain(|line| !line.points.is_empty());
     let values: Vec<_> = lines.iter().flat_map(|line| &line.points).map(|(_, y)| *y).collect();
     let y = if log {
-        Axis::log(what, values, |ns| time(Some(ns)))
+        Axis::log(what, values, |ns| shown_time(Some(ns)))
     } else {
         Axis::linear(what, values, short_count)
     };
@@ -349,7 +280,7 @@ fn chart(title: &str, text: &str, x: Axis, what: &str, mut lines: Vec<Line>, log
 }
 
 /// `12k`, `1.5M`: a number that fits at a tick.
-fn short_count(value: f64) -> String {
+pub(super) fn short_count(value: f64) -> String {
     let (scale, unit) = match value {
         v if v >= 999_950.0 => (1e6, "M"),
         v if v >= 9_999.5 => (1e3, "k"),

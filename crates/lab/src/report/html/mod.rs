@@ -2,11 +2,13 @@
 //!
 //! * the page and its order — this file.
 //! * `charts` — what is drawn of which runs.
+//! * `time`   — the course of a run.
 //! * `tables` — the figures.
 //! * `style.css` — light, dark and on paper.
 
 mod charts;
 mod tables;
+mod time;
 
 use std::fmt::Write;
 
@@ -18,9 +20,11 @@ use super::document::{Document, File};
 use super::markup::{e, short};
 use super::words::Mood;
 
-/// Most bytes of result files, as base64, that a page carries. With these, the charts and the tables a
-/// page has less than 400 KB.
-const RAW_MAX: usize = 160_000;
+/// Most bytes of a page. A section that does not fit is left out and said to be.
+const PAGE_MAX: usize = 395_000;
+
+/// Bytes that are kept for what comes after the sections: the data or why it is not here.
+const REST: usize = 20_000;
 
 impl Document {
     /// The page: less than 400 KB, without scripts, to be opened from a file or a server.
@@ -91,37 +95,36 @@ impl Document {
     }
 
     fn data(&self, out: &mut String) {
-        section(out, "Data", |out| {
-            out.push_str("<ul class=\"data\">");
-            let mut left = RAW_MAX;
-            for file in &self.files {
-                raw(out, file, &mut left);
-            }
-            out.push_str("</ul>");
+        section(out, "Charts for Markdown", |out| {
             let _ = write!(
                 out,
-                "<details><summary>Charts to paste into Markdown (Mermaid)</summary>\
-                 <pre tabindex=\"0\">{}</pre></details>",
+                "<details><summary>Mermaid, to paste</summary><pre tabindex=\"0\">{}</pre></details>",
                 e(&self.to_mermaid())
             );
         });
+        out.push_str("<section class=\"data\"><h2>Data</h2>\n<ul>");
+        for file in &self.files {
+            raw(out, file);
+        }
+        out.push_str("</ul></section>\n");
     }
 }
 
 /// A file to save, or why it is not here.
-fn raw(out: &mut String, file: &File, left: &mut usize) {
+fn raw(out: &mut String, file: &File) {
+    // Base64 takes four characters for three bytes.
+    let bytes_max = PAGE_MAX.saturating_sub(out.len() + REST / 2) / 4 * 3;
     let name = file.name.rsplit(['/', '\\']).next().unwrap_or("result.json");
     let mut value = file.raw.clone();
     let mut text = value.to_string();
     let mut note = "";
-    // Base64 takes four characters for three bytes.
-    if text.len() / 3 * 4 > *left {
+    if text.len() > bytes_max {
         without_histograms(&mut value);
         text = value.to_string();
         note = " (without the histograms of single seconds: the page would be too large)";
     }
     let bytes = text.len();
-    if bytes / 3 * 4 > *left {
+    if bytes > bytes_max {
         let _ = write!(
             out,
             "<li>{}: {} KB, too large for this page; keep the file beside it</li>",
@@ -131,7 +134,6 @@ fn raw(out: &mut String, file: &File, left: &mut usize) {
         return;
     }
     let data = STANDARD.encode(text);
-    *left = left.saturating_sub(data.len());
     let name = short(name, 80);
     let _ = write!(
         out,
@@ -162,9 +164,12 @@ fn without_histograms(value: &mut Value) {
 }
 
 fn section(out: &mut String, title: &str, fill: impl FnOnce(&mut String)) {
-    let _ = write!(out, "<section><h2>{}</h2>\n", e(title));
-    fill(out);
-    out.push_str("</section>\n");
+    let mut inner = String::new();
+    fill(&mut inner);
+    if out.len() + inner.len() > PAGE_MAX - REST {
+        "<p class=\"note\">Too large for this page; the data has it.</p>".clone_into(&mut inner);
+    }
+    let _ = writeln!(out, "<section><h2>{}</h2>\n{inner}</section>", e(title));
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ use crate::report::words::verdict;
 use crate::report::{Ratio, Ratios, Results, Run};
 
 /// Most rows of a table.
-const ROWS_MAX: usize = 200;
+const ROWS_MAX: usize = 80;
+
+/// Most failures that are told in full.
+const TOLD_MAX: usize = 20;
 
 /// A cell: its text, and whether it tells of a failure.
 type Cell = (String, bool);
@@ -137,8 +140,11 @@ impl Document {
                 "unfinished",
             ];
             out.push_str(&table("Calls; a failure of any kind is no success", &head, rows));
-            let told: Vec<_> =
-                self.runs().flat_map(|(name, _, run)| what_failed(&name, run)).collect();
+            let told: Vec<_> = self
+                .runs()
+                .flat_map(|(name, _, run)| what_failed(&name, run))
+                .take(TOLD_MAX)
+                .collect();
             if !told.is_empty() {
                 out.push_str(&words("What failed", &["run", "what"], &told));
             }
@@ -199,7 +205,7 @@ fn used(name: &str, results: &Results, started: [String; 3]) -> Vec<Cell> {
 
 fn what_failed(name: &str, run: &Run) -> Vec<(String, String)> {
     let told = [run.results.first_failure.as_ref(), run.broken.as_ref()];
-    told.into_iter().flatten().map(|what| (name.to_owned(), short(what, 1_000))).collect()
+    told.into_iter().flatten().map(|what| (name.to_owned(), short(what, 600))).collect()
 }
 
 /// Names and values of a machine.
@@ -223,7 +229,7 @@ pub(in crate::report) fn environment(of: &Environment) -> Vec<(String, String)> 
         ("memory", of.memory_bytes.map(|memory| bytes(Some(memory)))),
     ];
     let shown = |(name, value): (&str, Option<String>)| {
-        (name.to_owned(), value.map_or_else(|| "unknown".to_owned(), |value| short(&value, 1_000)))
+        (name.to_owned(), value.map_or_else(|| "unknown".to_owned(), |value| short(&value, 400)))
     };
     rows.into_iter().map(shown).collect()
 }

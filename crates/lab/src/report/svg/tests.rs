@@ -10,7 +10,7 @@ fn ticks_are_round_and_hold_the_values() {
     assert_eq!(labels(&Axis::linear("", [0.0, 47.0], show)), ["0", "10", "20", "30", "40", "50"]);
     assert_eq!(labels(&Axis::linear("", [], show)).first(), Some(&"0"));
     assert_eq!(labels(&Axis::log("", [12.0, 900.0], show)), ["10", "30", "100", "300", "1000"]);
-    assert_eq!(labels(&Axis::log("", [1.0, 1.0], show)), ["1"]);
+    assert_eq!(labels(&Axis::log("", [1.0, 1.0], show)), ["0.5", "1", "2"]);
     for values in [
         vec![],
         vec![f64::NAN],
