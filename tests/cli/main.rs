@@ -3,6 +3,7 @@
 //! - `broken`: servers that cannot be spoken to
 //! - `bench`: measuring that fails, breaks off or is interrupted
 //! - `import`: settings from those of a desktop client
+//! - `lint`: whether published figures can be true
 //! - `inspect`: looking, calling, and the command line
 //! - `fixture`: the built-in server on its own
 //! - `readme`: what the README promises
@@ -22,6 +23,7 @@ mod broken;
 mod fixture;
 mod import;
 mod inspect;
+mod lint;
 mod readme;
 mod server;
 mod truth;

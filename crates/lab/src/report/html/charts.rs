@@ -176,7 +176,10 @@ impl Group<'_> {
             Some(_) => ("calls meant per second", true),
             None => ("calls in flight", false),
         };
-        let x = || Axis::log(label, runs.iter().map(|run| size(run)), short_count);
+        let sizes: Vec<_> = runs.iter().map(|run| size(run)).filter(|size| *size > 0.0).collect();
+        let ends = sizes.first().zip(sizes.last()).map_or((1.0, 10.0), |(a, b)| (a / 1.2, b * 1.2));
+        let ticks = || sizes.iter().map(|size| (*size, short_count(*size)));
+        let x = || Axis::named(label, ends, ticks());
         let line = |name: &str,
                     colour,
                     dash,
@@ -271,19 +274,27 @@ pub(super) fn chart(
 ) -> Lines {
     lines.retain(|line| !line.points.is_empty());
     let values: Vec<_> = lines.iter().flat_map(|line| &line.points).map(|(_, y)| *y).collect();
-    let y = if log {
-        Axis::log(what, values, |ns| shown_time(Some(ns)))
-    } else {
-        Axis::linear(what, values, short_count)
-    };
+    let y =
+        if log { Axis::log(what, values, tick) } else { Axis::linear(what, values, short_count) };
     Lines { title: title.to_owned(), text: text.to_owned(), x, y, lines, mark: None }
+}
+
+/// A time at a tick: `10 ms`, `1.5 µs`.
+fn tick(ns: f64) -> String {
+    let text = shown_time(Some(ns));
+    match text.split_once(' ') {
+        Some((digits, unit)) if digits.contains('.') => {
+            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
 }
 
 /// `12k`, `1.5M`: a number that fits at a tick.
 pub(super) fn short_count(value: f64) -> String {
     let (scale, unit) = match value {
         v if v >= 999_950.0 => (1e6, "M"),
-        v if v >= 9_999.5 => (1e3, "k"),
+        v if v >= 999.95 => (1e3, "k"),
         _ => (1.0, ""),
     };
     let text = format!("{:.2}", value / scale);

@@ -91,9 +91,7 @@ impl Document {
                 "switches/call",
                 "memory, most",
                 "at end",
-                "processes",
-                "threads",
-                "files",
+                "procs / threads / files",
                 "handshake",
                 "tools listed",
                 "first call",
@@ -196,9 +194,7 @@ fn used(name: &str, results: &Results, started: [String; 3]) -> Vec<Cell> {
         of.ctx_switches_per_call.map_or_else(na, |count| format!("{count:.2}")),
         bytes(of.rss_bytes_max),
         bytes(of.rss_bytes_end),
-        number(of.processes_max),
-        number(of.threads_max),
-        number(of.fds_max),
+        [of.processes_max, of.threads_max, of.fds_max].map(number).join(" / "),
     ];
     cells(vec![figures.into_iter().chain(started).collect()]).pop().unwrap_or_default()
 }

@@ -48,7 +48,7 @@ pub(super) fn charts(loads: &[&Load<'_>]) -> [Lines; 2] {
         let p99 = line(&parts, &format!("p99, {name}"), "dash", |part| ns(part.p99_ns), shown);
         latency.extend([p50, p99].map(|line| Line { colour, ..line }));
     }
-    let x = || Axis::linear("measured time, seconds", [end], short_count);
+    let x = || Axis::linear("measured time, seconds", [end], short_count).ending(end);
     let text = "Each point is a part of the run; the table below the charts has the figures.";
     [
         chart("Throughput over time", text, x(), "calls per second", throughput, false),

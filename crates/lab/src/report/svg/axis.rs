@@ -1,6 +1,6 @@
 //! Scales, ticks and their labels.
 
-/// Fewest and most ticks that are aimed at.
+/// Ticks that are aimed at.
 const TICKS: f64 = 5.0;
 
 /// One direction of a chart.
@@ -70,6 +70,15 @@ impl Axis {
     ) -> Self {
         let ticks = ticks.into_iter().filter(|(at, _)| *at >= low && *at <= high).collect();
         Self { label: label.to_owned(), log: true, low, high, ticks }
+    }
+
+    /// The same scale, cut off at a value.
+    pub(in crate::report) fn ending(mut self, at: f64) -> Self {
+        if at > self.low && at < self.high {
+            self.high = at;
+            self.ticks.retain(|(tick, _)| *tick <= at);
+        }
+        self
     }
 
     /// Where a value is, from 0 to 1; `None` outside or where it has no place on this scale.

@@ -11,11 +11,11 @@ const TOP: f64 = 10.0;
 const FOOT: f64 = 44.0;
 
 /// Where the plot begins and ends; names are left of it, figures right.
-const LEFT: f64 = 150.0;
-const RIGHT: f64 = 372.0;
+const LEFT: f64 = 206.0;
+const RIGHT: f64 = 362.0;
 
 /// Characters of a name.
-const NAME: usize = 21;
+const NAME: usize = 30;
 
 /// A chart of rows.
 #[derive(Clone, Debug)]

@@ -8,6 +8,7 @@ fn labels(axis: &Axis) -> Vec<&str> {
 fn ticks_are_round_and_hold_the_values() {
     let show = |value: f64| value.to_string();
     assert_eq!(labels(&Axis::linear("", [0.0, 47.0], show)), ["0", "10", "20", "30", "40", "50"]);
+    assert_eq!(labels(&Axis::linear("", [47.0], show).ending(47.0)), ["0", "10", "20", "30", "40"]);
     assert_eq!(labels(&Axis::linear("", [], show)).first(), Some(&"0"));
     assert_eq!(labels(&Axis::log("", [12.0, 900.0], show)), ["10", "30", "100", "300", "1000"]);
     assert_eq!(labels(&Axis::log("", [1.0, 1.0], show)), ["0.5", "1", "2"]);
@@ -91,6 +92,6 @@ fn a_row_beyond_the_scale_is_drawn_at_its_edge() {
     };
     let svg = chart.draw("one");
     crate::report::tests::elements(&svg);
-    assert!(svg.contains("x1=\"150.0\"") && svg.contains("x2=\"372.0\""), "{svg}");
+    assert!(svg.contains("x1=\"206.0\"") && svg.contains("x2=\"362.0\""), "{svg}");
     assert_eq!(svg.matches("<circle").count(), 1);
 }
