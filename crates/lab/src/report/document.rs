@@ -1,11 +1,12 @@
 //! Result files, read back, and what they hold in the order in which it is shown.
 
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::markup::short;
 use super::{Missing, Report, Run};
 use crate::environment::Environment;
 use crate::record::Latencies;
+use crate::verdict::{Contest, Side};
 
 /// Most result files of one document.
 pub const FILES_MAX: usize = 64;
@@ -43,51 +44,11 @@ pub(super) struct File {
     pub(super) effect: Option<f64>,
 }
 
-/// One side of a comparison.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Side {
-    pub(super) name: String,
-    #[serde(default)]
-    pub(super) target: String,
-    #[serde(default)]
-    pub(super) spoken: String,
-    /// How many of the runs are its own.
-    pub(super) runs: usize,
-    #[serde(default)]
-    pub(super) comparisons: Vec<Comparison>,
-}
-
-/// One figure of a side by that of the first side.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Comparison {
-    pub(super) metric: String,
-    pub(super) samples: usize,
-    pub(super) ratio: Interval,
-    pub(super) verdict: String,
-    #[serde(default)]
-    pub(super) why: Option<String>,
-}
-
-/// A figure and its 95 % interval.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) struct Interval {
-    pub(super) value: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
-}
-
-/// What `mcplane compare --json` writes beside the runs.
-#[derive(Deserialize)]
-struct Contest {
-    environment: Environment,
-    effect: Option<f64>,
-    sides: Vec<Side>,
-    runs: Vec<Run>,
-}
-
 /// Runs that belong into one chart.
 pub(super) struct Group<'a> {
     pub(super) name: String,
+    /// What was measured, in lines.
+    pub(super) about: Vec<String>,
     pub(super) loads: Vec<Load<'a>>,
     /// Whether the loads differ in nothing but how much they ask.
     pub(super) is_ladder: bool,
@@ -104,6 +65,18 @@ impl Document {
     #[must_use]
     pub fn of(report: &Report) -> Self {
         Self { files: vec![File::of("mcplane-bench.json", report)] }
+    }
+
+    /// The document of a comparison that is at hand.
+    ///
+    /// # Errors
+    /// When it holds a number that JSON does not have.
+    pub fn of_contest(contest: &Contest) -> Result<Self, ReadError> {
+        let name = "mcplane-compare.json";
+        let text = serde_json::to_string(contest);
+        let text =
+            text.map_err(|wrong| ReadError { name: name.to_owned(), why: wrong.to_string() })?;
+        Self::read([(name, text.as_str())])
     }
 
     /// Reads results as `mcplane bench --json` and `mcplane compare --json` write them: names and
@@ -185,9 +158,10 @@ impl File {
                 Ok(Self { raw, ..Self::of(name, &report) })
             }
             ("mcplane.compare", "1") => {
-                let Contest { environment, effect, sides, runs } =
+                let Contest { environment, effect, sides, runs, .. } =
                     serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
                 let (name, missing) = (name.to_owned(), Vec::new());
+                let effect = Some(effect);
                 Ok(Self { name, raw, environment, runs, missing, sides, effect })
             }
             ("", _) => Err(error("it names no \"schema\"".to_owned())),
@@ -211,11 +185,16 @@ impl<'a> Group<'a> {
         if !file.sides.is_empty() {
             let mut runs = file.runs.iter();
             let of = |side: &Side| Load {
-                name: format!("{} · {} · {}", side.name, side.target, side.spoken),
+                name: side.name.clone(),
                 runs: runs.by_ref().take(side.runs).collect(),
             };
             let loads = file.sides.iter().map(of).collect();
-            return vec![Self { name: "comparison".to_owned(), loads, is_ladder: false }];
+            let about = |side: &Side| {
+                format!("{}: {} · {}", side.name, short(&side.target, 200), side.spoken)
+            };
+            let about = file.sides.iter().take(16).map(about).collect();
+            let name = "the sides".to_owned();
+            return vec![Self { name, about, loads, is_ladder: false }];
         }
         let mut groups: Vec<(_, Self)> = Vec::new();
         for run in &file.runs {
@@ -226,7 +205,8 @@ impl<'a> Group<'a> {
                 Some((_, group)) => group.loads.push(one),
                 None => {
                     let name = format!("{} {}", target.transport, target.revision);
-                    groups.push((key, Self { name, loads: vec![one], is_ladder: true }));
+                    let about = vec![about(run)];
+                    groups.push((key, Self { name, about, loads: vec![one], is_ladder: true }));
                 }
             }
         }
@@ -257,6 +237,20 @@ impl Load<'_> {
         }
         all
     }
+}
+
+/// What was called where.
+fn about(run: &Run) -> String {
+    let (plan, target) = (&run.plan, &run.target);
+    format!(
+        "{} · {} · {} {} · {} B out, {} B result",
+        short(&target.target, 200),
+        target.server.as_deref().unwrap_or("unnamed server"),
+        short(&plan.tool, 80),
+        short(&plan.args.to_string(), 80),
+        target.call_bytes,
+        target.result_bytes
+    )
 }
 
 /// The load of a run in words: `32 in flight`, `1,000/s`.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::document::Document;
 use super::markup::{is_unfit, short};
 use super::terminal::{bytes, count, digits, ns, rate, time};
-use super::words::{Mood, verdict};
+use super::words::Mood;
 use super::{Ratio, Run};
 
 /// Most runs of a chart.
@@ -47,10 +47,10 @@ impl Document {
             side.comparisons.iter().map(|comparison| {
                 let ratio = comparison.ratio;
                 let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(digits);
-                let said = verdict(&comparison.verdict).to_owned();
+                let said = comparison.verdict.to_string();
                 vec![
                     side.name.clone(),
-                    comparison.metric.clone(),
+                    comparison.metric.to_string(),
                     value,
                     format!("{low} to {high}"),
                     said,

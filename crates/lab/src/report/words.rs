@@ -1,9 +1,10 @@
 //! A result in sentences: what was measured, how fast it is, and whether the figures may be trusted.
 
-use super::document::{Document, File, Side, load};
+use super::document::{Document, File, load};
 use super::markup::short;
 use super::terminal::{count, digits, ns, rate, time};
 use super::{Run, Slice};
+use crate::verdict::{Metric, Role, Side, Verdict};
 
 /// Above this part of its own limit the generator limits the figures as much as the server does.
 const GENERATOR_BOUND: f64 = 0.7;
@@ -256,38 +257,31 @@ fn measured(file: &File) -> String {
 /// What a side's throughput and 99th percentile, or median, come to.
 fn compared(side: &Side, file: &File) -> Option<(Mood, String)> {
     let base = file.sides.first()?;
-    let of = |name: &str| side.comparisons.iter().find(|comparison| comparison.metric == name);
-    let told = [of("throughput"), of("p99").or_else(|| of("p50"))].into_iter().flatten();
+    let of = |metric| side.comparisons.iter().find(|comparison| comparison.metric == metric);
+    let told =
+        [of(Metric::Throughput), of(Metric::P99).or_else(|| of(Metric::P50))].into_iter().flatten();
     let told: Vec<_> = told
         .map(|comparison| {
             let ratio = comparison.ratio;
             format!(
                 "{} {} ({} ×, 95 % interval {} to {})",
                 comparison.metric,
-                verdict(&comparison.verdict),
+                comparison.verdict,
                 digits(ratio.value),
                 digits(ratio.low),
                 digits(ratio.high)
             )
         })
         .collect();
-    let is = |word: &str| side.comparisons.iter().any(|comparison| comparison.verdict == word);
-    let mood = match (is("slower"), is("faster")) {
+    let is = |verdict| side.comparisons.iter().any(|comparison| comparison.verdict == verdict);
+    let mood = match (is(Verdict::Slower), is(Verdict::Faster)) {
+        _ if side.role == Role::Calibration => Mood::Fact,
         (true, _) => Mood::Doubt,
         (false, true) => Mood::Good,
         _ => Mood::Fact,
     };
     let names = format!("{} by {}", short(&side.name, 40), short(&base.name, 40));
     (!told.is_empty()).then(|| (mood, format!("{names}: {}.", told.join("; "))))
-}
-
-/// A verdict as people say it.
-pub(super) fn verdict(word: &str) -> &str {
-    match word {
-        "no_difference" => "no difference seen",
-        "cannot_tell" => "cannot tell",
-        word => word,
-    }
 }
 
 fn is_bound(run: &Run) -> bool {

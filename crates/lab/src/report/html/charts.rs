@@ -52,7 +52,8 @@ impl Document {
         let text = rows.iter().map(|row| format!("{}: {}", row.name, row.figure));
         let text = text.collect::<Vec<_>>().join("; ");
         let chart = Rows { title: title.to_owned(), text, x, band: None, rows };
-        (chart.rows.len() > 1).then(|| chart.draw("throughputs"))
+        let is_plain = self.files.iter().all(|file| file.sides.is_empty());
+        (is_plain && chart.rows.len() > 1).then(|| chart.draw("throughputs"))
     }
 
     /// The ratios of a comparison with their intervals.
@@ -69,7 +70,11 @@ impl Document {
                         let ratio = comparison.ratio;
                         let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(digits);
                         Row {
-                            name: format!("{} {}", side.name, comparison.metric.replace('_', " ")),
+                            name: format!(
+                                "{} {}",
+                                side.name,
+                                comparison.metric.as_str().replace('_', " ")
+                            ),
                             colour,
                             value: ratio.value,
                             interval: Some((ratio.low, ratio.high)),
@@ -83,8 +88,14 @@ impl Document {
             if rows.is_empty() {
                 continue;
             }
-            let ends = rows.iter().filter_map(|row| row.interval);
-            let values = ends.flat_map(|(low, high)| [low, high]).chain([1.0]);
+            // One interval that says nothing must not press the others together.
+            let values =
+                || rows.iter().map(|row| row.value).filter(|value| *value > 0.0).chain([1.0]);
+            let least = values().fold(f64::INFINITY, f64::min) / 2.0;
+            let most = values().fold(0.0, f64::max) * 2.0;
+            let ends =
+                rows.iter().filter_map(|row| row.interval).flat_map(|(low, high)| [low, high]);
+            let values = ends.map(|end| end.clamp(least, most)).chain([1.0]);
             let x = Axis::log("ratio to A, 95 % interval", values, digits);
             let text = rows.iter().map(|row| format!("{}: {}", row.name, row.figure));
             let text = text.collect::<Vec<_>>().join("; ");
@@ -114,21 +125,8 @@ impl Document {
 
 impl Group<'_> {
     fn draw(&self, out: &mut String, at: usize) {
-        if let Some(run) =
-            self.loads.first().and_then(|load| load.runs.first()).filter(|_| self.is_ladder)
-        {
-            let (plan, target) = (&run.plan, &run.target);
-            let server = target.server.as_deref().unwrap_or("unnamed server");
-            let args = plan.args.to_string();
-            let line = format!(
-                "{} · {server} · {} {} · {} B out, {} B result",
-                short(&target.target, 200),
-                short(&plan.tool, 80),
-                short(&args, 80),
-                target.call_bytes,
-                target.result_bytes
-            );
-            let _ = write!(out, "<p class=\"note\">{}</p>", e(&line));
+        for line in &self.about {
+            let _ = write!(out, "<p class=\"note\">{}</p>", e(line));
         }
         let drawn = self.drawn();
         if drawn.len() < self.loads.len() {

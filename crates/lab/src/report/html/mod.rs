@@ -50,8 +50,8 @@ impl Document {
         }
         out.push_str("</header>\n<main>\n");
         self.summary(&mut out);
-        self.at_a_glance(&mut out);
         self.comparisons(&mut out);
+        self.at_a_glance(&mut out);
         self.groups_drawn(&mut out);
         self.resources(&mut out);
         self.failures(&mut out);

@@ -7,8 +7,8 @@ use crate::environment::Environment;
 use crate::report::document::Document;
 use crate::report::markup::{e, short};
 use crate::report::terminal::{bytes, count, digits, na, ns, rate, time};
-use crate::report::words::verdict;
 use crate::report::{Ratio, Ratios, Results, Run};
+use crate::verdict::Verdict;
 
 /// Most rows of a table.
 const ROWS_MAX: usize = 80;
@@ -48,11 +48,11 @@ impl Document {
                 let ratio = comparison.ratio;
                 rows.push(vec![
                     (side.name.clone(), false),
-                    (comparison.metric.replace('_', " "), false),
+                    (comparison.metric.as_str().replace('_', " "), false),
                     (digits(ratio.value), false),
                     (format!("{} to {}", digits(ratio.low), digits(ratio.high)), false),
                     (comparison.samples.to_string(), false),
-                    (verdict(&comparison.verdict).to_owned(), comparison.verdict == "slower"),
+                    (comparison.verdict.to_string(), comparison.verdict == Verdict::Slower),
                     (comparison.why.clone().unwrap_or_default(), false),
                 ]);
             }
