@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use mcplane_lab::report::Document;
+use mcplane_lab::report::{Document, schema};
 
 /// Most bytes of a result file: an hour's histograms of every second are a fifth of it.
 const BYTES_MAX: u64 = 64 << 20;
@@ -21,11 +21,14 @@ Exit code: 0 written, 1 a file cannot be read or written, 2 usage.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct ReportArgs {
     /// Results; - is stdin
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
     pub outputs: Outputs,
+    /// Print the JSON Schema of `mcplane bench --json`
+    #[arg(long, conflicts_with = "files")]
+    pub schema: bool,
 }
 
 /// Where results go, in which form.
@@ -58,6 +61,10 @@ pub struct Outputs {
 /// # Errors
 /// When a file cannot be read, is no result, or cannot be written.
 pub fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    if args.schema {
+        write(Path::new("-"), &format!("{:#}\n", schema()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Err(wrong) = args.outputs.check(None) {
         eprintln!("error: {wrong}");
         return Ok(ExitCode::from(2));
