@@ -149,8 +149,11 @@ impl File {
     fn read(name: &str, text: &str) -> Result<Self, ReadError> {
         let error = |why: String| ReadError { name: name.to_owned(), why };
         let raw: Value = serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
-        let (family, version) =
-            raw["schema"].as_str().and_then(|s| s.split_once('/')).unwrap_or_default();
+        let (family, version) = raw
+            .get("schema")
+            .and_then(Value::as_str)
+            .and_then(|s| s.split_once('/'))
+            .unwrap_or_default();
         match (family, version) {
             ("mcplane.bench", "1") => {
                 let report: Report =

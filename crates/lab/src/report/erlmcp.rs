@@ -27,7 +27,8 @@ impl Document {
     pub fn to_erlmcp_files(&self) -> BTreeMap<String, Value> {
         let mut files = BTreeMap::new();
         for result in self.to_erlmcp() {
-            let part = |key: &str| result[key].as_str().unwrap_or_default().to_owned();
+            let part =
+                |key: &str| result.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let time: String =
                 part("timestamp").chars().filter(char::is_ascii_alphanumeric).take(32).collect();
             let stem = format!("{}_{}_{time}", part("benchmark"), part("workload_id"));

@@ -20,7 +20,12 @@ impl Document {
             let mut of = Sum::default();
             let runs = self.runs().filter(|(_, other, _)| std::ptr::eq(*other, file));
             for (index, (name, _, run)) in runs.enumerate() {
-                case(&mut cases, &mut of, (&name, run), &file.raw["runs"][index]);
+                case(
+                    &mut cases,
+                    &mut of,
+                    (&name, run),
+                    file.raw.pointer(&format!("/runs/{index}")).unwrap_or(&Value::Null),
+                );
             }
             // Limits on the whole result, where its runs have none of their own.
             for failure in broken_limits(&file.raw) {
@@ -121,7 +126,7 @@ fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), raw: &Value)
         sum.failures += 1;
         // Readers expect one failure for each case.
         let all = failures.join("\n");
-        let _ = write!(out, "<failure message=\"{}\">{}</failure>\n", e(first), e(&all));
+        let _ = writeln!(out, "<failure message=\"{}\">{}</failure>", e(first), e(&all));
     }
     out.push_str("</testcase>\n");
 }

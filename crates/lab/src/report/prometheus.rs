@@ -163,7 +163,7 @@ fn one(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
 
 /// What target and floor have each.
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
-fn side(families: &mut Vec<Family>, labels: &[(&'static str, String)], side: &str, of: &Results) {
+fn side(families: &mut [Family], labels: &[(&'static str, String)], side: &str, of: &Results) {
     let base: Vec<_> = labels.iter().cloned().chain([("side", side.to_owned())]).collect();
     let with = |key, value: &str| -> Vec<_> {
         base.iter().cloned().chain([(key, value.to_owned())]).collect()

@@ -40,6 +40,45 @@ pub(super) struct Sentence {
     pub(super) text: String,
 }
 
+/// What may speak against runs: how much, which runs, and in which words. The words have the limits below.
+type Doubt = (Mood, fn(&Run) -> bool, &'static str);
+
+const DOUBTS: [Doubt; 8] = [
+    (Mood::Bad, |run| run.broken.is_some(), "Broken off early"),
+    (Mood::Doubt, |run| run.interrupted, "Interrupted, these are the results so far"),
+    (
+        Mood::Doubt,
+        is_bound,
+        "Generator-bound, more than 70 % of what the generator itself can do was used, so that the figures \
+         say as much about it as about the server",
+    ),
+    (
+        Mood::Doubt,
+        |run| !is_steady(&run.results.slices),
+        "Not steady, a part's throughput is more than 25 % off the median",
+    ),
+    (
+        Mood::Bad,
+        |run| run.results.open.as_ref().is_some_and(|open| open.calls_missed > 0),
+        "The schedule was missed, calls were due and never began, because as many as allowed were in flight",
+    ),
+    (
+        Mood::Doubt,
+        |run| run.results.open.as_ref().is_some_and(|open| open.late_share > LATE),
+        "More than 1 % of the calls began late, which the latencies include",
+    ),
+    (
+        Mood::Bad,
+        is_unlawful,
+        "Little's law does not hold, calls in flight are not rate × latency, so that the instrument is wrong",
+    ),
+    (
+        Mood::Doubt,
+        |run| run.results.warmup.is_some_and(|warmup| warmup.steady == Some(false)),
+        "Latencies still had a trend when the warm-up ended",
+    ),
+];
+
 impl Document {
     /// The summary.
     pub(super) fn words(&self) -> Vec<Sentence> {
@@ -129,81 +168,16 @@ impl Document {
     }
 
     fn doubts(&self) -> Vec<(Mood, String)> {
-        let mut said = Vec::new();
-        let mut if_any = |mood, is: fn(&Run) -> bool, tell: fn(&str) -> String| {
-            said.extend(self.named(is).map(|names| (mood, tell(&names))));
-        };
-        if_any(
-            Mood::Bad,
-            |run| run.broken.is_some(),
-            |names| format!("Broken off early: {names}."),
-        );
-        if_any(
-            Mood::Doubt,
-            |run| run.interrupted,
-            |names| format!("Interrupted, these are the results so far: {names}."),
-        );
-        if_any(Mood::Doubt, is_bound, |names| {
-            format!(
-                "Generator-bound: more than {} % of what the generator itself can do was used, so the \
-                 figures say as much about it as about the server: {names}.",
-                100.0 * GENERATOR_BOUND
-            )
-        });
-        if_any(
-            Mood::Doubt,
-            |run| !is_steady(&run.results.slices),
-            |names| {
-                let limit = 100.0 * STEADY;
-                format!(
-                    "Not steady: a part's throughput is more than {limit} % off the median: {names}."
-                )
-            },
-        );
-        if_any(
-            Mood::Bad,
-            |run| run.results.open.as_ref().is_some_and(|open| open.calls_missed > 0),
-            |names| {
-                format!(
-                    "The schedule was missed: calls were due and never began, because as many as allowed were in flight: {names}."
-                )
-            },
-        );
-        if_any(
-            Mood::Doubt,
-            |run| run.results.open.as_ref().is_some_and(|open| open.late_share > LATE),
-            |names| {
-                let limit = 100.0 * LATE;
-                format!(
-                    "More than {limit} % of the calls began late, which the latencies include: {names}."
-                )
-            },
-        );
-        if_any(Mood::Bad, is_unlawful, |names| {
-            format!(
-                "Little's law does not hold: calls in flight are not rate × latency, so that the instrument \
-                 is wrong: {names}."
-            )
-        });
-        if_any(
-            Mood::Doubt,
-            |run| run.results.warmup.is_some_and(|warmup| warmup.steady == Some(false)),
-            |names| format!("Latencies still had a trend when the warm-up ended: {names}."),
-        );
-        said.extend(
-            self.files
-                .iter()
-                .filter(|file| !file.environment.optimised)
-                .map(|_| {
-                    let text =
-                        "mcplane was built without optimisation: the figures are the instrument's.";
-                    (Mood::Bad, text.to_owned())
-                })
-                .next(),
-        );
+        let of = |(mood, is, says): &Doubt| Some((*mood, format!("{says}: {}.", self.named(is)?)));
+        let mut said: Vec<_> = DOUBTS.iter().filter_map(of).collect();
+        if self.files.iter().any(|file| !file.environment.optimised) {
+            let text = "mcplane was built without optimisation: the figures are the instrument's.";
+            said.push((Mood::Bad, text.to_owned()));
+        }
         said.extend(self.files.iter().find_map(busy).map(|text| (Mood::Doubt, text)));
         if said.is_empty() {
-            let text = "Nothing speaks against these figures: steady, not limited by the generator, and the machine was quiet.";
+            let text = "Nothing speaks against these figures: steady, not limited by the generator, and the \
+                        machine was quiet.";
             said.push((Mood::Good, text.to_owned()));
         }
         said

@@ -170,9 +170,9 @@ impl Group<'_> {
             None => in_flight(run) as f64,
         };
         runs.sort_by(|a, b| size(a).total_cmp(&size(b)));
-        let (label, open) = match runs.first().and_then(|run| run.plan.arrivals.as_ref()) {
-            Some(_) => ("calls meant per second", true),
-            None => ("calls in flight", false),
+        let label = match runs.first().and_then(|run| run.plan.arrivals.as_ref()) {
+            Some(_) => "calls meant per second",
+            None => "calls in flight",
         };
         let sizes: Vec<_> = runs.iter().map(|run| size(run)).filter(|size| *size > 0.0).collect();
         let ends = sizes.first().zip(sizes.last()).map_or((1.0, 10.0), |(a, b)| (a / 1.2, b * 1.2));
@@ -195,10 +195,13 @@ impl Group<'_> {
             line("floor", 1, "dash", &|run| Some(run.floor.as_ref()?.throughput_per_s), &per_s);
         let greatest = target.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
         let knee = target.points.iter().find(|(_, y)| *y >= KNEE * greatest).map(|(x, _)| *x);
+        // At the last load there is no telling: it still rises.
+        let last = target.points.last().map(|(x, _)| *x);
+        let knee = knee.filter(|knee| last.is_some_and(|last| *knee < last));
         let shown = |ns: f64| shown_time(Some(ns));
         let p50 = line("p50", 0, "", &|run| ns(run.results.latency.p50_ns), &shown);
         let p99 = line("p99", 0, "dash", &|run| ns(run.results.latency.p99_ns), &shown);
-        let text = match knee.filter(|_| !open) {
+        let text = match knee {
             Some(knee) => format!("{} loads; the knee is at {}.", runs.len(), short_count(knee)),
             None => format!("{} loads.", runs.len()),
         };

@@ -262,9 +262,9 @@ fn words(caption: &str, head: &[&str], rows: &[(String, String)]) -> String {
     let head = if head.iter().all(|name| name.is_empty()) { &[] } else { head };
     let mut out = open(caption, "words", head);
     for (name, value) in rows.iter().take(ROWS_MAX) {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td>{}</td></tr>",
             e(&short(name, 120)),
             e(value)
         );

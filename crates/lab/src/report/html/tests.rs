@@ -80,6 +80,43 @@ fn a_comparison_has_its_forest_and_its_words() {
 }
 
 #[test]
+fn a_ladder_has_a_knee_where_it_bends() {
+    let page = |rates: [f64; 3]| {
+        let runs = rates.iter().zip([1, 2, 4]).map(|(rate, in_flight)| {
+            let mut run = sample(400, false);
+            (run.results.throughput_per_s, run.plan.concurrency) = (*rate, in_flight);
+            run
+        });
+        Document::of(&Report::new(Environment::look(), runs.collect())).to_html()
+    };
+    let bent = page([500.0, 990.0, 1_000.0]);
+    assert!(bent.contains("3 loads; the knee is at 2.") && bent.contains("knee: 90 % of the peak"));
+    assert!(!page([100.0, 200.0, 400.0]).contains("knee"), "it still rises");
+}
+
+#[test]
+fn an_open_loop_shows_both_starts() {
+    let mut run = sample(5_000, false);
+    run.plan.arrivals = serde_json::from_value(serde_json::json!({
+        "shape": "rate", "per_s": 1_000.0, "spacing": "constant", "seed": 1,
+    }))
+    .unwrap();
+    let open = serde_json::json!({
+        "calls_due": 5_100, "calls_missed": 100, "calls_late": 2_500, "late_share": 0.5,
+        "lateness_max_ns": 1, "pacing_error_p50_ns": 1, "pacing_error_p99_ns": 1,
+        "latency_raw": run.results.latency, "latency_raw_histogram": run.results.latency_histogram,
+    });
+    run.results.open = serde_json::from_value(open).unwrap();
+    let document = Document::of(&Report::new(Environment::look(), vec![run]));
+    let html = document.to_html();
+    for part in ["1,000/s, from the actual start", "The schedule was missed", "began late"] {
+        assert!(html.contains(part), "no {part:?}");
+    }
+    let text = document.to_prometheus();
+    assert!(text.contains("schedule_missed_calls_total{") && text.contains("} 100\n"));
+}
+
+#[test]
 fn the_summary_says_what_to_doubt() {
     let mut bound = sample(5_000, true);
     bound.ratios = Some(super::super::Ratios::of(&bound.results, &bound.results));
@@ -89,7 +126,7 @@ fn the_summary_says_what_to_doubt() {
         let words = Document::of(&Report::new(environment, vec![run])).words();
         words.into_iter().map(|said| said.text).collect::<Vec<_>>().join("\n")
     };
-    let text = said(bound.clone());
+    let text = said(bound);
     assert!(text.contains("Generator-bound") && text.contains("Not steady"), "{text}");
     let mut steady = sample(5_000, true);
     steady.results.slices.iter_mut().for_each(|slice| slice.throughput_per_s = 4_000.0);
