@@ -215,12 +215,13 @@ fn measured(file: &File) -> String {
     } else {
         "a closed loop: each call began when another had ended"
     };
+    let at = if run.plan.arrivals.is_some() { "at" } else { "with" };
     let turns = match file.sides.len() {
         0 => String::new(),
         sides => format!(" {sides} sides took turns."),
     };
     format!(
-        "The tool {} of {} was called over {} with {}, in {open}.{turns}",
+        "The tool {} of {} was called over {} {at} {}, in {open}.{turns}",
         short(&run.plan.tool, 80),
         short(server.trim_end(), 80),
         ways.join(", "),

@@ -53,6 +53,7 @@ impl Document {
         self.comparisons(&mut out);
         self.at_a_glance(&mut out);
         self.groups_drawn(&mut out);
+        self.evidence(&mut out);
         self.resources(&mut out);
         self.failures(&mut out);
         self.environments(&mut out);

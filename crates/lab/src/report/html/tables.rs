@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::report::document::Document;
 use crate::report::markup::{e, short};
 use crate::report::terminal::{bytes, count, digits, na, ns, rate, time};
-use crate::report::{Ratio, Ratios, Results, Run};
+use crate::report::{Limit, Ratio, Ratios, Results, Run};
 use crate::verdict::Verdict;
 
 /// Most rows of a table.
@@ -104,6 +104,27 @@ impl Document {
         });
     }
 
+    /// What lets a reader judge the figures.
+    pub(super) fn evidence(&self, out: &mut String) {
+        let rows: Vec<_> = self.runs().map(|(name, _, run)| rests_on(name, run)).collect();
+        section(out, "What the figures rest on", |out| {
+            let head = [
+                "run",
+                "generator used",
+                "by",
+                "Little's ratio",
+                "warm-up",
+                "steady",
+                "due, not begun",
+                "late",
+                "pacing p99",
+            ];
+            let caption = "Above 70 % the generator limits; calls in flight ÷ (rate × latency) is 1; the \
+                           last three are of open loops";
+            out.push_str(&table(caption, &head, rows));
+        });
+    }
+
     pub(super) fn failures(&self, out: &mut String) {
         let mut rows = Vec::new();
         for (name, _, run) in self.runs() {
@@ -197,6 +218,40 @@ fn used(name: &str, results: &Results, started: [String; 3]) -> Vec<Cell> {
         [of.processes_max, of.threads_max, of.fds_max].map(number).join(" / "),
     ];
     cells(vec![figures.into_iter().chain(started).collect()]).pop().unwrap_or_default()
+}
+
+fn rests_on(name: String, run: &Run) -> Vec<Cell> {
+    let of = &run.results;
+    let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+    let by = |limit| match limit {
+        Limit::Floor => "the floor's rate",
+        Limit::Cpu => "its CPU time",
+    };
+    let headroom = run.headroom.as_ref();
+    let open = of.open.as_ref();
+    let warmup = of.warmup.map(|warm| {
+        let time = time(ns(Some(warm.wall_ns)));
+        format!("{} calls, {time}", count(warm.calls_ok))
+    });
+    let steady = of.warmup.and_then(|warm| warm.steady);
+    let ratio = of.little.and_then(|little| little.ratio);
+    vec![
+        (name, false),
+        (
+            headroom.map_or_else(na, |of| percent(of.utilisation)),
+            headroom.is_some_and(|of| of.generator_bound),
+        ),
+        (headroom.map_or_else(String::new, |of| by(of.by).to_owned()), false),
+        (ratio.map_or_else(na, |ratio| format!("{ratio:.3}")), false),
+        (warmup.unwrap_or_else(na), false),
+        (steady.map_or_else(na, |steady| if steady { "yes" } else { "no" }.to_owned()), false),
+        (
+            open.map_or_else(String::new, |open| count(open.calls_missed)),
+            open.is_some_and(|open| open.calls_missed > 0),
+        ),
+        (open.map_or_else(String::new, |open| percent(open.late_share)), false),
+        (open.map_or_else(String::new, |open| time(ns(open.pacing_error_p99_ns))), false),
+    ]
 }
 
 fn what_failed(name: &str, run: &Run) -> Vec<(String, String)> {

@@ -109,7 +109,13 @@ fn an_open_loop_shows_both_starts() {
     run.results.open = serde_json::from_value(open).unwrap();
     let document = Document::of(&Report::new(Environment::look(), vec![run]));
     let html = document.to_html();
-    for part in ["1,000/s, from the actual start", "The schedule was missed", "began late"] {
+    for part in [
+        "called over stdio at 1,000/s",
+        "<td class=\"fail\">100</td><td>50.0 %</td>",
+        "1,000/s, from the actual start",
+        "The schedule was missed",
+        "began late",
+    ] {
         assert!(html.contains(part), "no {part:?}");
     }
     let text = document.to_prometheus();
