@@ -8,6 +8,7 @@
 //! - `fixture`: the built-in server on its own
 //! - `readme`: what the README promises
 //! - `truth`: measuring what is known beforehand
+//! - `report`: results in other forms, and the page in a browser
 //! - `server`: a server in shell, for what the fixture never does
 
 #![cfg(unix)]
@@ -25,6 +26,7 @@ mod import;
 mod inspect;
 mod lint;
 mod readme;
+mod report;
 mod server;
 mod truth;
 

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use mcplane_process::observe::{Tree, Usage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pin::Affinity;
@@ -20,7 +21,7 @@ pub(crate) fn usage(pids: &[u32]) -> Option<Usage> {
 }
 
 /// The greatest figures seen, and the last ones.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Resources {
     /// CPU time, user and system, of the whole process tree per call, in nanoseconds.

@@ -404,7 +404,7 @@ pub(super) fn load(plan: &PlanInfo) -> String {
     format!("open loop, {shape}{spacing}, at most ")
 }
 
-fn na() -> String {
+pub(super) fn na() -> String {
     "n/a".to_owned()
 }
 
@@ -428,13 +428,13 @@ pub(super) fn time(ns: Option<f64>) -> String {
     }
 }
 
-fn bytes(value: Option<u64>) -> String {
+pub(super) fn bytes(value: Option<u64>) -> String {
     #[allow(clippy::cast_precision_loss, reason = "one decimal is printed")]
     value.map_or_else(na, |bytes| format!("{:.1} MiB", bytes as f64 / 1_048_576.0))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive")]
-fn rate(per_s: f64) -> String {
+pub(super) fn rate(per_s: f64) -> String {
     if per_s < 100.0 { format!("{per_s:.2}") } else { count(per_s.round() as u64) }
 }
 
@@ -443,7 +443,7 @@ fn times(ratio: f64) -> String {
 }
 
 /// A ratio with two or three significant digits.
-fn digits(ratio: f64) -> String {
+pub(super) fn digits(ratio: f64) -> String {
     match ratio {
         r if r < 0.0995 => format!("{r:.3}"),
         r if r < 9.995 => format!("{r:.2}"),
