@@ -66,6 +66,8 @@ fn a_real_result_fits_the_published_schema() {
 #[test]
 fn every_form_is_written_to_where_it_is_asked_for() {
     let folder = file("forms");
+    // What an earlier run of this test left there.
+    let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let [html, csv, markdown, junit, erlmcp] =

@@ -96,7 +96,7 @@ impl Document {
             let ends =
                 rows.iter().filter_map(|row| row.interval).flat_map(|(low, high)| [low, high]);
             let values = ends.map(|end| end.clamp(least, most)).chain([1.0]);
-            let x = Axis::log("ratio to A, 95 % interval", values, digits);
+            let x = Axis::log("ratio to A, 95 % interval", values, short_count).sparse();
             let text = rows.iter().map(|row| format!("{}: {}", row.name, row.figure));
             let text = text.collect::<Vec<_>>().join("; ");
             let title = format!("Ratios; grey: less than {} % apart", 100.0 * effect);
@@ -298,6 +298,7 @@ pub(super) fn short_count(value: f64) -> String {
         v if v >= 999.95 => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let text = format!("{:.2}", value / scale);
+    let decimals = if value < 0.1 { 4 } else { 2 };
+    let text = format!("{:.decimals$}", value / scale);
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }

@@ -72,6 +72,15 @@ impl Axis {
         Self { label: label.to_owned(), log: true, low, high, ticks }
     }
 
+    /// The same scale with a tick at powers of ten only, if it has two of them: for narrow charts.
+    pub(in crate::report) fn sparse(mut self) -> Self {
+        let is_power = |value: f64| (value.log10() - value.log10().round()).abs() < 1e-9;
+        if self.ticks.iter().filter(|(value, _)| is_power(*value)).count() > 1 {
+            self.ticks.retain(|(value, _)| is_power(*value));
+        }
+        self
+    }
+
     /// The same scale, cut off at a value.
     pub(in crate::report) fn ending(mut self, at: f64) -> Self {
         if at > self.low && at < self.high {
