@@ -12,14 +12,15 @@ use crate::choose::{Call, choose};
 use crate::control::{Control, Stage};
 use crate::error::{Error, shorten};
 use crate::floor::Floor;
-use crate::load::{Check, Expect, Fleet, Phase, Session, Show, fault};
+use crate::load::{Check, Expect, Fleet, Session, fault};
 use crate::measure::{Measured, Side};
 use crate::plan::{NUMBER, Plan, Until};
-use crate::report::{PlanInfo, Ratios, Run, StartInfo, TargetInfo};
+use crate::report::{Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, Warmup};
 use crate::run::{Entry, ns};
 use crate::target::{
     Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, UNSTAMPED, open,
 };
+use crate::warm::{Warm, warm_up};
 
 /// What makes figures of one call in flight hard to compare.
 const ALONE: &str = "With one call in flight, figures move several-fold with the system's choice \
@@ -43,8 +44,8 @@ pub(crate) struct Ready {
     floor_site: Option<Site>,
     pub(crate) fleet: Fleet,
     pub(crate) floor: Option<Fleet>,
-    /// Calls of the warm-up that succeeded.
-    warmup_calls: u64,
+    warm: Warm,
+    floor_warm: Option<Warm>,
     /// Why the warm-up ended early, if it did by itself.
     pub(crate) broken: Option<String>,
     call: Call,
@@ -170,7 +171,8 @@ impl Job {
             floor_site,
             fleet: Fleet { sessions: fleet },
             floor: (!floor.is_empty()).then_some(Fleet { sessions: floor }),
-            warmup_calls: 0,
+            warm: Warm::default(),
+            floor_warm: None,
             broken: None,
             call,
             peer,
@@ -264,15 +266,11 @@ impl Job {
         if none || self.control.is_stopped() {
             return;
         }
-        let phase = || {
-            let control = Arc::clone(&self.control);
-            Phase::new(self.plan.warmup, self.plan.timeout, Show::Nothing, control)
-        };
-        let (target, why) = ready.fleet.run(phase()).await;
+        ready.warm = warm_up(&mut ready.fleet, &self.plan, &self.control).await;
         if let Some(floor) = &mut ready.floor {
-            floor.run(phase()).await;
+            ready.floor_warm = Some(warm_up(floor, &self.plan, &self.control).await);
         }
-        (ready.warmup_calls, ready.broken) = (target.ok(), why);
+        ready.broken = ready.warm.broken.take();
     }
 
     fn report(&self, ready: &Ready, measured: &Measured, broken: Option<String>) -> Run {
@@ -286,14 +284,20 @@ impl Job {
             notes.push("If results may differ, --no-check counts errors only.".to_owned());
         }
         notes.extend(ready.notes.iter().map(|note| (*note).to_owned()));
-        let alone = self.plan.concurrency * self.plan.sessions == 1 && self.plan.pin.is_none();
+        let one = self.plan.concurrency * self.plan.sessions == 1 && self.plan.arrivals.is_none();
+        let alone = one && self.plan.pin.is_none();
         if alone && !matches!(self.target, Target::Memory(_)) {
             notes.push(ALONE.to_owned());
         }
-        let results = measured.target.results();
-        let floor = measured.floor.as_ref().map(Side::results);
+        let mut results = measured.target.results();
+        results.warmup = Some(Warmup::of(&ready.warm));
+        notes.extend(results.open.as_ref().and_then(|open| open.hidden(&results.latency)));
+        let mut floor = measured.floor.as_ref().map(Side::results);
+        if let Some(floor) = &mut floor {
+            floor.warmup = ready.floor_warm.as_ref().map(Warmup::of);
+        }
         let ratios = floor.as_ref().map(|floor| Ratios::of(&results, floor));
-        Run {
+        let run = Run {
             plan: self.plan_info(ready, measured.slices),
             target: self.target_info(ready),
             start: StartInfo {
@@ -304,10 +308,12 @@ impl Job {
             results,
             floor,
             ratios,
+            headroom: None,
             interrupted: self.control.is_stopped(),
             broken,
             notes,
-        }
+        };
+        Run { headroom: Headroom::of(&run), ..run }
     }
 
     fn plan_info(&self, ready: &Ready, slices: usize) -> PlanInfo {
@@ -318,7 +324,8 @@ impl Job {
             (true, None) => "equal",
         };
         PlanInfo {
-            load: "closed".to_owned(),
+            load: if plan.arrivals.is_some() { "open" } else { "closed" }.to_owned(),
+            arrivals: plan.arrivals,
             concurrency: plan.concurrency,
             sessions: plan.sessions,
             calls: match plan.until {
@@ -329,7 +336,7 @@ impl Job {
                 Until::Elapsed(time) => Some(ns(time)),
                 Until::Calls(_) => None,
             },
-            warmup_calls: ready.warmup_calls,
+            warmup_calls: ready.warm.calls,
             timeout_ns: ns(plan.timeout),
             slices,
             check: check.to_owned(),

@@ -12,11 +12,12 @@
 //! * `plan`        what to do
 //! * `target`      what is measured, the way to it, and the lab's own small client
 //! * `choose`      which tool, which arguments
-//! * `load`        phases, sessions, calls in flight, what a right answer is
+//! * `load`        phases, sessions, arrivals, calls in flight, what a right answer is
 //! * `record`      latencies, errors by kind, calls in flight
 //! * `observe`     CPU, memory, descriptors and threads of the processes
 //! * `listener`    the process that listens at an address
 //! * `floor`       the null responder that everything is compared with
+//! * `warm`        calls until latencies are steady
 //! * `measure`     slices of target and floor in turn
 //! * `job`         one target: opened, tried, warmed up, closed, reported
 //! * `run`         a run from start to end, of one target or of several in turns
@@ -43,14 +44,17 @@ mod record;
 pub mod report;
 mod run;
 mod target;
+mod warm;
 
 pub use control::{Control, Stage};
 pub use environment::Environment;
 pub use error::Error;
 pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
+pub use load::{Arrivals, Shape, Spacing};
 pub use observe::Resources;
 pub use plan::{
-    CONCURRENCY_MAX, DURATION_MAX, NUMBER, Plan, PlanError, SESSIONS_MAX, Speak, Until,
+    CONCURRENCY_MAX, DURATION_MAX, NUMBER, OPEN_IN_FLIGHT, Plan, PlanError, RATE_PER_S_MAX,
+    SESSIONS_MAX, Speak, Until,
 };
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;

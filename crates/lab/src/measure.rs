@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control::Control;
-use crate::load::{Fleet, Phase, Show};
+use crate::load::{Fleet, Phase, Schedule, Show};
 use crate::observe::{Observer, Resources, Spent, usage};
 use crate::pin::Affinity;
 use crate::plan::{Plan, Until};
 use crate::record::Total;
-use crate::report::{Results, Slice};
+use crate::report::{Little, Open, Results, Second, Slice};
 use crate::run::ns;
+
+/// The shortest slice of an open loop: a cut ends what has piled up, which belongs to the load.
+const OPEN_SLICE: Duration = Duration::from_secs(5);
 
 /// What was measured.
 pub(crate) struct Measured {
@@ -64,7 +67,11 @@ impl Measured {
                 };
                 for is_target in [round % 2 == 0, round % 2 == 1] {
                     let show = Show::Part { index, of, calls: is_target };
-                    let phase = || Phase::new(*share, plan.timeout, show, Arc::clone(control));
+                    let phase = || {
+                        let phase =
+                            Phase::new(share.until, plan.timeout, show, Arc::clone(control));
+                        phase.paced(share.schedule.clone(), plan.may_spin())
+                    };
                     index += u64::from(turn.take(pair, is_target, phase).await);
                     if control.is_stopped() {
                         return Self::collect(turns, observer);
@@ -129,7 +136,8 @@ impl Side {
         let pids = fleet.pids();
         let look = || usage(&pids).filter(|_| !pids.is_empty());
         let before = look();
-        let (total, why) = fleet.run(phase()).await;
+        let seconds = self.total.seconds.take();
+        let (total, why) = fleet.run(phase().recorded(seconds)).await;
         let spent = before.zip(look()).map(|(before, after)| Spent::between(&before, &after));
         let latency = total.latencies.summary();
         self.slices.push(Slice {
@@ -143,7 +151,7 @@ impl Side {
         if let Some(spent) = spent {
             self.spent.get_or_insert_default().add(&spent);
         }
-        self.total.append(&total);
+        self.total.append(total);
         why
     }
 
@@ -164,6 +172,11 @@ impl Side {
             in_flight_max: total.in_flight_max,
             latency: total.latencies.summary(),
             latency_histogram: total.latencies.encode(),
+            open: total.paced.as_ref().map(|paced| Open::of(total, paced)),
+            seconds: total.seconds.as_ref().map(|seconds| Second::all(seconds)).unwrap_or_default(),
+            little: Some(Little::of(total)),
+            generator_cpu_share: total.cpu_share(),
+            warmup: None,
             resources: Resources {
                 cpu_ns_per_call: each(|spent| spent.cpu_ns),
                 cpu_user_ns_per_call: each(|spent| spent.user_ns),
@@ -181,17 +194,50 @@ fn per_call(amount: u64, calls: u64) -> Option<f64> {
     (calls > 0).then(|| amount as f64 / calls as f64)
 }
 
-/// What each slice has to do. A small number of calls is not cut so far that filling and draining
-/// the slots would be most of a slice.
-fn shares(plan: &Plan) -> Vec<Until> {
-    match plan.until {
-        Until::Elapsed(time) => {
-            let count = u32::try_from(plan.slices).unwrap_or(1).max(1);
-            vec![Until::Elapsed((time / count).max(Duration::from_millis(1))); plan.slices]
+/// What a slice has to do.
+#[derive(Clone, Debug)]
+struct Share {
+    until: Until,
+    /// An open loop only. Target and floor get the same.
+    schedule: Option<Schedule>,
+}
+
+/// What each slice has to do, the arrivals going on from slice to slice.
+fn shares(plan: &Plan) -> Vec<Share> {
+    let course = plan.course();
+    let (mut time_before, mut calls_before) = (Duration::ZERO, 0);
+    let share = |(index, until)| {
+        let schedule = course.map(|course| match until {
+            Until::Elapsed(time) => Schedule::within(course, time_before, time, index),
+            Until::Calls(calls) => Schedule::after(course, calls_before, calls, index),
+        });
+        match until {
+            Until::Elapsed(time) => time_before += time,
+            Until::Calls(calls) => calls_before += calls,
         }
-        Until::Calls(calls) => {
+        Share { until, schedule }
+    };
+    (0..).zip(cut(plan)).map(share).collect()
+}
+
+/// When each slice ends. A small number of calls is not cut so far that filling and draining the
+/// slots would be most of a slice, and an open loop not so far that its queues could not grow.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn cut(plan: &Plan) -> Vec<Until> {
+    let slices = plan.slices.max(1) as u64;
+    let open = |seconds: f64| ((seconds / OPEN_SLICE.as_secs_f64()) as u64).clamp(1, slices);
+    match (plan.until, plan.arrivals) {
+        (Until::Elapsed(time), arrivals) => {
+            let count = arrivals.map_or(slices, |_| open(time.as_secs_f64()));
+            let each = time / u32::try_from(count).unwrap_or(1);
+            (0..count).map(|_| Until::Elapsed(each.max(Duration::from_millis(1)))).collect()
+        }
+        (Until::Calls(calls), arrivals) => {
             let at_once = (plan.concurrency * plan.sessions) as u64;
-            let count = (calls / (10 * at_once)).clamp(1, plan.slices as u64);
+            #[allow(clippy::cast_precision_loss, reason = "a rough number of seconds")]
+            let count = arrivals.map_or((calls / (10 * at_once)).clamp(1, slices), |arrivals| {
+                open(calls as f64 / arrivals.rate_per_s())
+            });
             let more = calls % count;
             (0..count).map(|i| Until::Calls(calls / count + u64::from(i < more))).collect()
         }
@@ -201,6 +247,7 @@ fn shares(plan: &Plan) -> Vec<Until> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::{Arrivals, Shape, Spacing};
 
     fn calls(concurrency: usize, calls: u64) -> Vec<u64> {
         let until = Until::Calls(calls);
@@ -209,7 +256,7 @@ mod tests {
             Until::Calls(calls) => calls,
             Until::Elapsed(_) => 0,
         };
-        shares(&plan).into_iter().map(only).collect()
+        cut(&plan).into_iter().map(only).collect()
     }
 
     #[test]
@@ -224,6 +271,27 @@ mod tests {
     fn time_is_shared_out() {
         let until = Until::Elapsed(Duration::from_secs(2));
         let plan = Plan { until, slices: 4, ..Plan::default() };
-        assert_eq!(shares(&plan), [Until::Elapsed(Duration::from_millis(500)); 4]);
+        assert_eq!(cut(&plan), [Until::Elapsed(Duration::from_millis(500)); 4]);
+    }
+
+    #[test]
+    fn the_schedule_of_an_open_loop_goes_on_from_slice_to_slice() {
+        let shape = Shape::Ramp { from_per_s: 0.0, to_per_s: 100.0 };
+        let arrivals = Some(Arrivals { shape, spacing: Spacing::Constant, seed: 0 });
+        for (until, slices) in [
+            (Until::Elapsed(Duration::from_secs(3)), 1),
+            (Until::Elapsed(Duration::from_secs(20)), 4),
+            (Until::Calls(1000), 4),
+        ] {
+            let shares = shares(&Plan { until, arrivals, ..Plan::default() });
+            let counts: Vec<_> =
+                shares.iter().filter_map(|share| Some(share.schedule.clone()?.count())).collect();
+            assert_eq!(counts.len(), slices);
+            let calls = if slices == 1 { 150 } else { 1000 };
+            assert!(counts.iter().sum::<usize>().abs_diff(calls) <= 1, "{counts:?}");
+            if until == Until::Elapsed(Duration::from_secs(20)) {
+                assert!((60..=64).contains(&counts[0]) && counts[3] > 400, "{counts:?}");
+            }
+        }
     }
 }

@@ -7,11 +7,19 @@ use mcplane_proto::{Era, Revision};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use crate::load::{Arrivals, Course, Shape, Spacing};
+
 /// Most calls in flight per session. More would measure our own queue, not the server.
 pub const CONCURRENCY_MAX: usize = 4096;
 
 /// Most sessions, each a connection or a process of its own.
 pub const SESSIONS_MAX: usize = 256;
+
+/// Most calls in flight of an open loop over all its sessions, unless a plan says otherwise.
+pub const OPEN_IN_FLIGHT: usize = 1024;
+
+/// Highest rate of an open loop, in calls per second: more than one thread can begin.
+pub const RATE_PER_S_MAX: f64 = 1e6;
 
 /// Longest measurement or timeout: the range of the histogram.
 pub const DURATION_MAX: Duration = Duration::from_secs(3600);
@@ -27,12 +35,17 @@ pub struct Plan {
     pub tool: Option<String>,
     /// Its arguments, a JSON object; `None` builds them from the tool's input schema.
     pub args: Option<Box<RawValue>>,
-    /// Calls in flight per session, 1 or more.
+    /// Calls in flight per session, 1 or more; with arrivals, at most so many.
     pub concurrency: usize,
+    /// When calls are meant to begin; `None` begins one when another has ended (a closed loop).
+    pub arrivals: Option<Arrivals>,
     /// When to stop.
     pub until: Until,
     /// Real calls made and thrown away before the measurement.
     pub warmup: Until,
+    /// How many times its time the warm-up may last until latencies show no trend; 1 keeps to its
+    /// time. A number of calls is kept to.
+    pub warmup_stretch: u32,
     /// How long one call may take.
     pub timeout: Duration,
     /// How long the server may take for each step of starting up.
@@ -101,8 +114,10 @@ impl Default for Plan {
             tool: None,
             args: None,
             concurrency: 1,
+            arrivals: None,
             until: Until::Elapsed(Duration::from_secs(5)),
             warmup: Until::Elapsed(Duration::from_secs(1)),
+            warmup_stretch: 10,
             timeout: Duration::from_secs(10),
             start_timeout: Duration::from_secs(20),
             sessions: 1,
@@ -125,6 +140,7 @@ impl Plan {
         in_range("--concurrency", self.concurrency, CONCURRENCY_MAX)?;
         in_range("--sessions", self.sessions, SESSIONS_MAX)?;
         in_range("--slices", self.slices, 1000)?;
+        self.arrivals.as_ref().map_or(Ok(()), arrivals_in_range)?;
         match self.until {
             Until::Calls(0) => return Err(PlanError::new("--requests", "0", "1 or more")),
             Until::Elapsed(time) => a_duration("--duration", time)?,
@@ -151,6 +167,46 @@ impl Plan {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The arrivals over the whole run.
+    pub(crate) fn course(&self) -> Option<Course> {
+        self.arrivals.map(|arrivals| match self.until {
+            Until::Elapsed(time) => Course::over(arrivals, time),
+            Until::Calls(calls) => Course::of(arrivals, calls),
+        })
+    }
+
+    /// Whether the generator may keep a core busy: not the server's.
+    pub(crate) const fn may_spin(&self) -> bool {
+        self.pin.is_none()
+    }
+}
+
+fn arrivals_in_range(arrivals: &Arrivals) -> Result<(), PlanError> {
+    let rates = || format!("more than 0 to {RATE_PER_S_MAX:.0} calls/s");
+    let possible = |rate: f64| (0.0..=RATE_PER_S_MAX).contains(&rate);
+    let mean = arrivals.rate_per_s();
+    let fits = mean > 0.0 && possible(mean);
+    match arrivals.shape {
+        Shape::Rate { per_s } if !fits => Err(PlanError::new("--rate", per_s.to_string(), rates())),
+        Shape::Ramp { from_per_s: from, to_per_s: to }
+            if !(fits && possible(from) && possible(to)) =>
+        {
+            Err(PlanError::new("--ramp", format!("{from}..{to}"), rates()))
+        }
+        Shape::Burst { calls, every_ns } => {
+            a_duration("--burst", Duration::from_nanos(every_ns))?;
+            if arrivals.spacing == Spacing::Poisson {
+                let takes = "constant: the calls of a burst come at once";
+                return Err(PlanError::new("--arrivals", "poisson with --burst", takes));
+            }
+            if !fits {
+                return Err(PlanError::new("--burst", format!("{calls} calls"), rates()));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -214,9 +270,23 @@ mod tests {
         let tool = Some("echo".to_owned());
         let zero = Duration::ZERO;
         let two_hours = Duration::from_secs(7200);
+        let open = |shape, spacing| Plan {
+            arrivals: Some(Arrivals { shape, spacing, seed: 0 }),
+            ..plan()
+        };
+        let even = Spacing::Constant;
+        let burst = |calls, every_ns| Shape::Burst { calls, every_ns };
         for (flag, wrong) in [
             ("--concurrency", Plan { concurrency: 0, ..plan() }),
             ("--concurrency", Plan { concurrency: CONCURRENCY_MAX + 1, ..plan() }),
+            ("--rate", open(Shape::Rate { per_s: 0.0 }, even)),
+            ("--rate", open(Shape::Rate { per_s: f64::NAN }, even)),
+            ("--rate", open(Shape::Rate { per_s: 2e6 }, Spacing::Poisson)),
+            ("--ramp", open(Shape::Ramp { from_per_s: 0.0, to_per_s: 0.0 }, even)),
+            ("--ramp", open(Shape::Ramp { from_per_s: -1.0, to_per_s: 9.0 }, even)),
+            ("--burst", open(burst(0, 1_000_000_000), even)),
+            ("--burst", open(burst(1, 0), even)),
+            ("--arrivals", open(burst(1, 1_000_000_000), Spacing::Poisson)),
             ("--sessions", Plan { sessions: 0, ..plan() }),
             ("--slices", Plan { slices: 0, ..plan() }),
             ("--requests", Plan { until: Until::Calls(0), ..plan() }),

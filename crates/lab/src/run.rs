@@ -8,6 +8,7 @@ use crate::control::{Control, Stage};
 use crate::error::Error;
 use crate::floor::Floor;
 use crate::job::{Job, Ready};
+use crate::load::sharpen;
 use crate::measure::{Measured, Pair};
 use crate::pin::{Affinity, pin};
 use crate::plan::{Plan, Speak};
@@ -79,7 +80,13 @@ fn on_this_thread(
         Some(cpu) => Some(pin(cpu).map_err(|source| machine(format!("--pin {cpu}"), source))?),
         None => None,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    if plan.arrivals.is_some() {
+        sharpen();
+        // While it waits for the next call to be due, no answer is read late.
+        builder.event_interval(1);
+    }
+    let runtime = builder
         .enable_all()
         .build()
         .map_err(|source| machine("cannot start the generator".to_owned(), source))?;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mcplane_lab::{Address, Plan, PlanError, Remote, Speak, Until};
+use mcplane_lab::{
+    Address, Arrivals, OPEN_IN_FLIGHT, Plan, PlanError, Remote, Shape, Spacing, Speak, Until,
+};
 use serde_json::value::RawValue;
 
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
@@ -25,16 +27,34 @@ pub struct BenchArgs {
     /// Arguments of the tool; by default built from its input schema
     #[arg(long, value_name = "JSON", value_parser = raw_json, requires = "tool")]
     pub args: Option<RawJson>,
-    /// Calls in flight per session; a list measures each in turn
-    #[arg(long, short, value_name = "N", value_delimiter = ',', default_value = "1,32")]
+    /// Calls in flight per session; a list measures each in turn [default: 1,32]. With --rate, --burst
+    /// or --ramp at most so many [default: 1024 over all sessions]
+    #[arg(long, short, value_name = "N", value_delimiter = ',')]
     pub concurrency: Vec<usize>,
+    /// Open loop: begin so many calls per second, whether others have ended or not
+    #[arg(long, value_name = "N", group = "open")]
+    pub rate: Option<f64>,
+    /// Open loop: begin so many calls at once every so often
+    #[arg(long, value_name = "N/TIME", value_parser = burst, group = "open")]
+    pub burst: Option<Shape>,
+    /// Open loop: begin calls at a rate that goes from one to another over the run
+    #[arg(long, value_name = "N..N", value_parser = ramp, group = "open")]
+    pub ramp: Option<Shape>,
+    /// How the calls of an open loop are spread: evenly, or as many callers do who do not know of
+    /// each other
+    #[arg(long, value_enum, default_value_t, value_name = "constant|poisson", requires = "open")]
+    pub arrivals: Spread,
+    /// Where the random spread begins: the same seed gives the same instants
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "open")]
+    pub seed: u64,
     /// Stop after so many calls
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
     /// Stop after so long [default: 3s; with --transports 1s for each of them]
     #[arg(long, short, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
-    /// Calls (100) or time (1s) to throw away first [default: 1s; with --transports 200ms]
+    /// Calls (100) or time (1s) to throw away first [default: 1s, and on until latencies show no
+    /// trend, for 10s at most; with --transports 200ms]
     #[arg(long, value_name = "N|TIME", value_parser = calls_or_time)]
     pub warmup: Option<Until>,
     /// Longest time for one call
@@ -112,6 +132,17 @@ pub enum OverHttp {
     Sse,
 }
 
+/// How the calls of an open loop are spread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[allow(clippy::exhaustive_enums, reason = "what clap fills in")]
+pub enum Spread {
+    /// Evenly
+    #[default]
+    Constant,
+    /// At random, at the same mean rate
+    Poisson,
+}
+
 /// JSON text as it was typed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -125,7 +156,7 @@ impl BenchArgs {
     pub(super) fn plans(&self) -> Result<Vec<Plan>, String> {
         let valid = |plan: Plan| plan.validate().map(|()| plan);
         let plans: Result<_, PlanError> =
-            self.concurrency.iter().map(|concurrency| valid(self.plan(*concurrency))).collect();
+            self.in_flight().into_iter().map(|many| valid(self.plan(many))).collect();
         plans.map_err(|error| error.to_string())
     }
 
@@ -143,6 +174,25 @@ impl BenchArgs {
         self.headers.iter().try_fold(remote, |remote, line| remote.header(line)).map(Some)
     }
 
+    /// When calls are meant to begin, unless that depends on others.
+    fn open(&self) -> Option<Arrivals> {
+        let rate = self.rate.map(|per_s| Shape::Rate { per_s });
+        let spacing = match self.arrivals {
+            Spread::Constant => Spacing::Constant,
+            Spread::Poisson => Spacing::Poisson,
+        };
+        let shape = rate.or(self.burst).or(self.ramp)?;
+        Some(Arrivals { shape, spacing, seed: self.seed })
+    }
+
+    fn in_flight(&self) -> Vec<usize> {
+        match (self.concurrency.as_slice(), self.open()) {
+            ([], None) => vec![1, 32],
+            ([], Some(_)) => vec![(OPEN_IN_FLIGHT / self.sessions.max(1)).max(1)],
+            (given, _) => given.to_vec(),
+        }
+    }
+
     fn plan(&self, concurrency: usize) -> Plan {
         let default = Plan::default();
         // The fixture is known to answer the same every time; sixteen sides have a minute.
@@ -155,8 +205,14 @@ impl BenchArgs {
             tool: self.tool.clone(),
             args: self.args.clone().map(|json| json.0),
             concurrency,
+            arrivals: self.open(),
             until: self.requests.map_or(Until::Elapsed(duration), Until::Calls),
             warmup: self.warmup.unwrap_or(Until::Elapsed(warmup)),
+            // What was asked for is kept to.
+            warmup_stretch: match self.warmup.is_some() || self.transports {
+                true => 1,
+                false => default.warmup_stretch,
+            },
             timeout: self.timeout,
             start_timeout: self.start_timeout,
             sessions: self.sessions,
@@ -185,6 +241,23 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = digits.parse().map_err(|_| "not a number with a unit".to_owned())?;
     Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
+}
+
+/// `50/1s`: 50 calls every second.
+fn burst(text: &str) -> Result<Shape, String> {
+    let form = || "not of the form N/TIME, such as 50/1s".to_owned();
+    let (calls, every) = text.split_once('/').ok_or_else(form)?;
+    let calls = calls.parse().map_err(|_| form())?;
+    let every_ns = u64::try_from(duration(every)?.as_nanos()).map_err(|_| form())?;
+    Ok(Shape::Burst { calls, every_ns })
+}
+
+/// `100..2000`: from 100 to 2000 calls per second.
+fn ramp(text: &str) -> Result<Shape, String> {
+    let rates = text.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    let form = || "not of the form N..N, such as 100..2000".to_owned();
+    let (from_per_s, to_per_s) = rates.ok_or_else(form)?;
+    Ok(Shape::Ramp { from_per_s, to_per_s })
 }
 
 fn calls_or_time(text: &str) -> Result<Until, String> {
@@ -235,6 +308,34 @@ mod tests {
     }
 
     #[test]
+    fn an_open_loop_has_arrivals_and_room() {
+        let plan = |line: &str| parse(line).unwrap().plans().unwrap().remove(0);
+        let poisson = plan("--rate 500 --arrivals poisson --seed 9 -s 4");
+        let shape = Shape::Rate { per_s: 500.0 };
+        let want = Arrivals { shape, spacing: Spacing::Poisson, seed: 9 };
+        assert_eq!((poisson.arrivals, poisson.concurrency), (Some(want), 256));
+        for (line, want) in [
+            ("--burst 50/1s", Shape::Burst { calls: 50, every_ns: 1_000_000_000 }),
+            ("--ramp 100..2000", Shape::Ramp { from_per_s: 100.0, to_per_s: 2000.0 }),
+        ] {
+            let plan = plan(&format!("{line} -c 8"));
+            assert_eq!((plan.arrivals.unwrap().shape, plan.concurrency), (want, 8));
+        }
+        for line in [
+            "--rate x",
+            "--burst 50",
+            "--burst 50/x",
+            "--ramp 5",
+            "--rate 1 --ramp 1..2",
+            "--seed 1",
+            "--arrivals poisson",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        assert!(parse("--rate 0").unwrap().plans().unwrap_err().starts_with("--rate"));
+    }
+
+    #[test]
     fn times_take_their_units() {
         for (text, ms) in [("500ms", 500), ("2s", 2000), ("1.5", 1500), ("1m", 60_000)] {
             assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
@@ -269,7 +370,8 @@ mod tests {
             Until::Elapsed(time) => time.as_secs_f64(),
             Until::Calls(_) => f64::INFINITY,
         };
-        let each = |plan: &Plan| 16.0 * (seconds(plan.until) + seconds(plan.warmup));
+        let warmup = |plan: &Plan| seconds(plan.warmup) * f64::from(plan.warmup_stretch);
+        let each = |plan: &Plan| 16.0 * (seconds(plan.until) + warmup(plan));
         assert!(plans.iter().map(each).sum::<f64>() < 45.0);
     }
 

@@ -2,36 +2,50 @@
 //!
 //! * [`Phase`] — when to begin no more calls (this file).
 //! * [`Fleet`] — sessions that run a phase at once (this file).
-//! * `session` — the closed loop of one connection.
+//! * `arrival` — when the calls of an open loop are meant to begin.
+//! * `session` — the loop of one connection.
+//! * `pace` — what an open loop has to do next.
+//! * `alarm` — waking up in time.
 //! * `slots` — which calls are in flight.
 //! * `expect` — what a right answer is.
 
+mod alarm;
+mod arrival;
 mod expect;
+mod pace;
 mod session;
 mod slots;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+pub(crate) use alarm::sharpen;
+use alarm::{cpu_since, cpu_time};
+pub use arrival::{Arrivals, Shape, Spacing};
+pub(crate) use arrival::{Course, Schedule};
 pub(crate) use expect::{Check, Expect, fault};
 pub(crate) use session::{Outcome, Session};
 
 use crate::control::Control;
 use crate::plan::Until;
-use crate::record::Total;
+use crate::record::{Seconds, Tally, Total};
 
 /// One stretch of load: when it began and when it is over.
 pub(crate) struct Phase {
     pub(crate) start: Instant,
     pub(crate) timeout: Duration,
     until: Until,
+    schedule: Option<Schedule>,
+    may_spin: bool,
     begun: AtomicU64,
     halted: AtomicBool,
     control: Arc<Control>,
     show: Show,
+    /// All sessions share one thread: nobody ever waits for it.
+    tally: Mutex<Tally>,
 }
 
 /// What the watcher sees of a phase.
@@ -46,15 +60,41 @@ pub(crate) enum Show {
 impl Phase {
     /// A phase that begins now.
     pub(crate) fn new(until: Until, timeout: Duration, show: Show, control: Arc<Control>) -> Self {
+        let start = Instant::now();
         Self {
-            start: Instant::now(),
+            start,
             timeout,
             until,
+            schedule: None,
+            may_spin: false,
             begun: AtomicU64::new(0),
             halted: AtomicBool::new(false),
             control,
             show,
+            tally: Mutex::new(Tally::new(start)),
         }
+    }
+
+    /// The same as an open loop, if there is a schedule. `may_spin` says whether the generator has a
+    /// core of its own.
+    pub(crate) fn paced(self, schedule: Option<Schedule>, may_spin: bool) -> Self {
+        if schedule.is_some() {
+            self.tally().paced = Some(Box::default());
+        }
+        Self { schedule, may_spin, ..self }
+    }
+
+    /// The same, with what happens second by second in `seconds`.
+    pub(crate) fn recorded(self, seconds: Option<Box<Seconds>>) -> Self {
+        let mut seconds = seconds.unwrap_or_else(|| Box::new(Seconds::new(self.start)));
+        seconds.resume(self.start);
+        self.tally().seconds = Some(seconds);
+        self
+    }
+
+    /// What was seen so far.
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many of `wanted` calls may begin `now`; 0 means that no more will.
@@ -70,6 +110,11 @@ impl Phase {
         // All sessions share one thread, so that nothing comes between the load and this.
         self.begun.store(begun + granted, Ordering::Relaxed);
         granted
+    }
+
+    /// A call of the schedule has begun.
+    fn note_begun(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
     fn is_over(&self, now: Instant) -> bool {
@@ -125,23 +170,27 @@ impl Fleet {
     pub(crate) async fn run(&mut self, phase: Phase) -> (Total, Option<String>) {
         let phase = Arc::new(phase);
         let mut running = JoinSet::new();
-        for session in self.sessions.drain(..) {
-            running.spawn(session.run(Arc::clone(&phase)));
+        let (cpu, of) = (cpu_time(), self.sessions.len());
+        for (index, session) in self.sessions.drain(..).enumerate() {
+            running.spawn(session.run(Arc::clone(&phase), (index, of)));
         }
-        let (mut total, mut why, mut end) = (Total::default(), None, phase.start);
+        let mut why = None;
         while let Some(joined) = running.join_next().await {
             // A session's future has no panic of its own; one in the caller's stream loses that session.
-            let Ok(Outcome { session, tally, broken }) = joined else {
+            let Ok(Outcome { session, broken }) = joined else {
                 why = Some("the connection panicked".to_owned());
                 phase.halt();
                 continue;
             };
-            end = end.max(tally.in_flight.last_change());
-            total.add(tally);
             why = why.or(broken);
             self.sessions.push(session);
         }
-        total.wall = end.saturating_duration_since(phase.start);
-        (total, why)
+        let tally = std::mem::replace(&mut *phase.tally(), Tally::new(phase.start));
+        let mut wall = tally.in_flight.last_change().saturating_duration_since(phase.start);
+        if let Some(schedule) = phase.schedule.as_ref().filter(|_| !phase.is_broken_off()) {
+            // A pause at its end is part of the load.
+            wall = wall.max(schedule.end());
+        }
+        (Total::of(tally, wall, cpu_since(cpu)), why)
     }
 }

@@ -1,4 +1,5 @@
-//! One session under load: a closed loop that keeps its slots full.
+//! One session under load: a closed loop that keeps its slots full, or an open loop that begins each
+//! call when it is meant to.
 //!
 //! One future reads and writes. Over one stream, whatever has arrived is taken in one go, and the
 //! calls that replace it leave in one write; the clock is read once per batch of answers and once
@@ -18,9 +19,10 @@ use tokio::time::{Sleep, sleep};
 
 use super::Phase;
 use super::expect::{Expect, Incoming};
-use super::slots::{Owner, Slots};
+use super::pace::Pace;
+use super::slots::{Out, Owner, Slots};
 use crate::error::shorten;
-use crate::record::{Fault, Tally};
+use crate::record::Fault;
 use crate::target::{Arrival, Call, Connection, Failure, Lost};
 
 /// How often a session looks for calls that took too long, at most.
@@ -46,7 +48,6 @@ pub(crate) struct Session {
 /// What came of one phase.
 pub(crate) struct Outcome {
     pub(crate) session: Session,
-    pub(crate) tally: Tally,
     /// Why it ended before its time, if it did.
     pub(crate) broken: Option<String>,
 }
@@ -76,12 +77,22 @@ impl Session {
         self.call.len()
     }
 
-    /// Runs one phase. The session comes back even if it broke.
-    pub(crate) async fn run(mut self, phase: Arc<Phase>) -> Outcome {
+    /// Runs one phase as session `lane.0` of `lane.1`. The session comes back even if it broke.
+    pub(crate) async fn run(mut self, phase: Arc<Phase>, lane: (usize, usize)) -> Outcome {
         let every = (phase.timeout / 10)
             .clamp(Duration::from_millis(1), Duration::from_millis(TICK_MS_MAX));
+        let pace = |schedule| Pace::new(schedule, phase.start, lane, phase.may_spin);
+        let pace = match phase.schedule.clone().map(pace).transpose() {
+            Ok(pace) => pace,
+            Err(error) => {
+                phase.halt();
+                let broken = Some(format!("no timer for the schedule: {error}"));
+                return Outcome { session: self, broken };
+            }
+        };
         let mut drive = Drive {
-            tally: Tally::new(phase.start),
+            pace,
+            counted: 0,
             session: &mut self,
             phase: &phase,
             tick: Box::pin(sleep(every)),
@@ -92,18 +103,20 @@ impl Session {
             weary: None,
         };
         let broken = poll_fn(|cx| drive.poll(cx)).await;
-        let tally = drive.tally;
         if broken.is_some() {
             phase.halt();
         }
-        Outcome { session: self, tally, broken }
+        Outcome { session: self, broken }
     }
 }
 
 struct Drive<'a> {
     session: &'a mut Session,
     phase: &'a Phase,
-    tally: Tally,
+    /// An open loop only.
+    pace: Option<Pace>,
+    /// How many calls of ours are counted as in flight.
+    counted: u64,
     tick: Pin<Box<Sleep>>,
     every: Duration,
     /// No more calls are begun.
@@ -139,6 +152,10 @@ impl Drive<'_> {
             if self.stopping && self.session.slots.in_flight() == 0 {
                 return Poll::Ready(None);
             }
+            if let Some(Poll::Ready(Err(error))) = self.pace.as_mut().map(|pace| pace.poll_due(cx))
+            {
+                return self.die(format!("the timer of the schedule failed: {error}"));
+            }
             if self.tick.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
@@ -152,7 +169,11 @@ impl Drive<'_> {
 
     /// Takes every answer that has arrived, all of them at `now`.
     fn take(&mut self, now: Instant) {
-        let (ok, failed) = (self.tally.latencies.count(), self.tally.errors.total());
+        let counts = || {
+            let tally = self.phase.tally();
+            (tally.latencies.count(), tally.errors.total())
+        };
+        let before = counts();
         while let Some(arrival) = self.session.connection.wire.next() {
             match arrival {
                 Arrival::Message(bytes) => self.judge(bytes, now),
@@ -166,12 +187,12 @@ impl Drive<'_> {
                 Arrival::Failed(id, Lost::Refused(message)) => {
                     self.lose(id, Fault::JsonRpc, || Failure::of(&message).to_string());
                 }
-                Arrival::Noise(what) => self.tally.fail(Fault::Transport, || what),
+                Arrival::Noise(what) => self.phase.tally().fail(Fault::Transport, || what),
             }
         }
-        self.tally.in_flight.set(self.session.slots.in_flight() as u64, now);
-        let (ok, failed) = (self.tally.latencies.count() - ok, self.tally.errors.total() - failed);
-        self.phase.count(ok, failed);
+        self.note_in_flight(now);
+        let (ok, failed) = counts();
+        self.phase.count(ok - before.0, failed - before.1);
     }
 
     fn judge(&mut self, bytes: Bytes, now: Instant) {
@@ -179,18 +200,18 @@ impl Drive<'_> {
             Incoming::Right(id) => self.settle(id, now, None, &bytes),
             Incoming::Wrong(id, fault, what) => self.settle(id, now, Some((fault, what)), &bytes),
             Incoming::Other(message) => self.session.connection.wire.answer(&message),
-            Incoming::Stray(what) => self.tally.fail(Fault::Transport, || what),
+            Incoming::Stray(what) => self.phase.tally().fail(Fault::Transport, || what),
         }
     }
 
     /// The exchange of a call is over without a right answer. One that is settled already, or was
     /// never a call, does not matter.
     fn lose(&mut self, id: i64, fault: Fault, what: impl FnOnce() -> String) {
-        if let Owner::InFlight(_) = self.session.slots.end(id) {
+        if let Owner::InFlight(out) = self.session.slots.end(id) {
             if fault != Fault::Transport {
                 self.silent = 0;
             }
-            self.tally.fail(fault, what);
+            self.phase.tally().fail_after(out.sent.elapsed(), fault, what);
         }
     }
 
@@ -212,16 +233,17 @@ impl Drive<'_> {
 
     fn settle(&mut self, id: i64, now: Instant, wrong: Option<(Fault, String)>, line: &[u8]) {
         match (self.session.slots.end(id), wrong) {
-            (Owner::InFlight(since), None) => {
+            (Owner::InFlight(out), None) => {
                 self.silent = 0;
-                self.tally.latencies.record(now.saturating_duration_since(since));
+                self.phase.tally().succeed(out.intended, out.sent, now);
             }
-            (Owner::InFlight(_), Some((fault, what))) => {
+            (Owner::InFlight(out), Some((fault, what))) => {
                 self.silent = 0;
-                self.tally.fail(fault, || what);
+                let time = now.saturating_duration_since(out.sent);
+                self.phase.tally().fail_after(time, fault, || what);
             }
             (Owner::TimedOut, _) => {}
-            (Owner::Nobody, _) => self.tally.fail(Fault::Transport, || {
+            (Owner::Nobody, _) => self.phase.tally().fail(Fault::Transport, || {
                 format!(
                     "an answer to a call that was answered before or never made: {}",
                     shorten(line)
@@ -232,6 +254,9 @@ impl Drive<'_> {
 
     /// Begins calls in the free slots, as far as the phase allows.
     fn refill(&mut self, per_call: bool) {
+        if self.pace.is_some() {
+            return self.keep_pace(per_call);
+        }
         let free = self.session.slots.free();
         if self.stopping || free == 0 {
             return;
@@ -243,29 +268,76 @@ impl Drive<'_> {
             if per_call && index > 0 {
                 now = Instant::now();
             }
-            let Some(id) = self.session.slots.begin(now) else { break };
-            self.session.connection.wire.begin(&self.session.call, id);
-            self.tally.sent += 1;
-            if per_call {
-                self.tally.in_flight.set(self.session.slots.in_flight() as u64, now);
+            self.begin(Out { intended: now, sent: now }, per_call);
+        }
+        self.note_in_flight(now);
+    }
+
+    /// Begins the calls of the schedule that are due, as far as slots are free. What is still due when
+    /// the phase is over was missed.
+    fn keep_pace(&mut self, per_call: bool) {
+        if self.stopping {
+            return;
+        }
+        let Some(mut pace) = self.pace.take() else { return };
+        let mut now = Instant::now();
+        let (is_over, was_full) = (self.phase.is_over(now), pace.full);
+        if !self.phase.is_broken_off() {
+            while self.session.slots.free() > 0
+                && let Some(intended) = pace.due(now)
+            {
+                if per_call {
+                    now = Instant::now();
+                }
+                self.phase.tally().pace(|paced| {
+                    paced.begin(now.saturating_duration_since(intended), was_full, pace.spun(now));
+                });
+                self.begin(Out { intended, sent: now }, per_call);
+                self.phase.note_begun();
+                pace.advance();
             }
         }
-        self.tally.in_flight.set(self.session.slots.in_flight() as u64, now);
+        self.note_in_flight(now);
+        pace.full = self.session.slots.free() == 0;
+        if is_over {
+            let missed = pace.give_up(now);
+            self.phase.tally().pace(|paced| paced.missed += missed);
+        }
+        self.stopping = pace.is_done();
+        self.pace = Some(pace);
+    }
+
+    /// Begins one call.
+    fn begin(&mut self, out: Out, per_call: bool) {
+        let Some(id) = self.session.slots.begin(out) else { return };
+        self.session.connection.wire.begin(&self.session.call, id);
+        self.phase.tally().sent += 1;
+        if per_call {
+            self.note_in_flight(out.sent);
+        }
+    }
+
+    fn note_in_flight(&mut self, now: Instant) {
+        let count = self.session.slots.in_flight() as u64;
+        self.phase.tally().in_flight.change(self.counted, count, now);
+        self.counted = count;
     }
 
     /// What time brings: calls that took too long, the end of the phase. Gives the reason to break off.
     fn look(&mut self, now: Instant) -> Option<String> {
         self.phase.show(now);
-        self.stopping |= self.phase.is_over(now);
+        // An open loop first counts what it missed.
+        self.stopping |= self.pace.is_none() && self.phase.is_over(now);
         let expired = self.session.slots.expire(now, self.phase.timeout);
-        for id in &expired {
+        for (id, time) in &expired {
             let limit = self.phase.timeout;
-            self.tally.fail(Fault::Timeout, || format!("no answer within {limit:?}"));
+            let what = || format!("no answer within {limit:?}");
+            self.phase.tally().fail_after(*time, Fault::Timeout, what);
             self.session.connection.wire.give_up(*id);
         }
         if !expired.is_empty() {
             self.phase.count(0, expired.len() as u64);
-            self.tally.in_flight.set(self.session.slots.in_flight() as u64, now);
+            self.note_in_flight(now);
             self.silent += expired.len();
             if self.silent >= self.silent_max() && !self.stopping {
                 return Some(format!("{} calls in a row were not answered", self.silent));
@@ -275,7 +347,11 @@ impl Drive<'_> {
             let drain = DRAIN_MAX.min(self.phase.timeout);
             if now >= *self.give_up_at.get_or_insert(now + drain) {
                 let left = self.session.slots.in_flight();
-                self.tally.unfinished += left as u64;
+                self.note_in_flight(now);
+                let spent = self.session.slots.spent(now);
+                let mut tally = self.phase.tally();
+                tally.unfinished += left as u64;
+                tally.failed_time += spent;
                 return (left > 0).then(|| format!("{left} calls were still in flight"));
             }
         }
@@ -284,11 +360,15 @@ impl Drive<'_> {
 
     /// The connection is gone, and the calls in flight with it.
     fn die(&mut self, why: String) -> Poll<Option<String>> {
-        let lost = self.session.slots.in_flight();
+        let (lost, now) = (self.session.slots.in_flight(), Instant::now());
+        let spent = self.session.slots.spent(now);
+        let mut tally = self.phase.tally();
+        tally.failed_time += spent;
         for _ in 0..lost {
-            self.tally.fail(Fault::Transport, || why.clone());
+            tally.fail(Fault::Transport, || why.clone());
         }
-        self.tally.in_flight.set(0, Instant::now());
+        tally.in_flight.change(self.counted, 0, now);
+        drop(tally);
         self.phase.count(0, lost as u64);
         Poll::Ready(Some(why))
     }

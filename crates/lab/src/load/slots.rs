@@ -19,15 +19,23 @@ pub(super) struct Slots {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     next_id: i64,
-    /// When the call that is out began.
-    since: Option<Instant>,
+    out: Option<Out>,
+}
+
+/// A call in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Out {
+    /// When it was meant to begin: in a closed loop, when it did.
+    pub(super) intended: Instant,
+    /// When its bytes were handed to the write.
+    pub(super) sent: Instant,
 }
 
 /// Whose answer it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// A call in flight that began then.
-    InFlight(Instant),
+    /// A call in flight until now.
+    InFlight(Out),
     /// A call that was given up; it is counted already.
     TimedOut,
     /// Nobody: an id never used, or answered before.
@@ -38,7 +46,7 @@ impl Slots {
     /// Slots for `count` calls whose ids start at `first_id`.
     pub(super) fn new(count: usize, first_id: i64) -> Self {
         let ids = (first_id..).take(count);
-        let slots = ids.map(|next_id| Slot { next_id, since: None }).collect();
+        let slots = ids.map(|next_id| Slot { next_id, out: None }).collect();
         Self { slots, free: (0..count).rev().collect(), first_id, late: HashSet::new() }
     }
 
@@ -54,10 +62,10 @@ impl Slots {
         self.free.len()
     }
 
-    /// Takes a free slot for a call that begins `now`; gives its id.
-    pub(super) fn begin(&mut self, now: Instant) -> Option<i64> {
+    /// Takes a free slot for a call; gives its id.
+    pub(super) fn begin(&mut self, out: Out) -> Option<i64> {
         let slot = self.slots.get_mut(self.free.pop()?)?;
-        slot.since = Some(now);
+        slot.out = Some(out);
         Some(slot.next_id)
     }
 
@@ -66,10 +74,10 @@ impl Slots {
         let index = self.index(id);
         let slot = index.and_then(|index| self.slots.get_mut(index));
         match slot {
-            Some(slot) if slot.next_id == id => match slot.since.take() {
-                Some(since) => {
+            Some(slot) if slot.next_id == id => match slot.out.take() {
+                Some(out) => {
                     self.release(index);
-                    Owner::InFlight(since)
+                    Owner::InFlight(out)
                 }
                 None => Owner::Nobody,
             },
@@ -78,15 +86,22 @@ impl Slots {
         }
     }
 
-    /// Gives up calls that began `limit` ago or earlier; gives their ids.
-    pub(super) fn expire(&mut self, now: Instant, limit: Duration) -> Vec<i64> {
+    /// How long the calls in flight have been so by `now`, added up.
+    pub(super) fn spent(&self, now: Instant) -> Duration {
+        let out = self.slots.iter().filter_map(|slot| slot.out);
+        out.map(|out| now.saturating_duration_since(out.sent)).sum()
+    }
+
+    /// Gives up calls that began `limit` ago or earlier; gives their ids and how
+    /// long they were in flight.
+    pub(super) fn expire(&mut self, now: Instant, limit: Duration) -> Vec<(i64, Duration)> {
         let mut expired = Vec::new();
         for index in 0..self.slots.len() {
             let Some(slot) = self.slots.get_mut(index) else { continue };
-            let old = |since: &Instant| now.saturating_duration_since(*since) >= limit;
-            if slot.since.as_ref().is_some_and(old) {
-                slot.since = None;
-                expired.push(slot.next_id);
+            let time = slot.out.map(|out| now.saturating_duration_since(out.sent));
+            if let Some(time) = time.filter(|time| *time >= limit) {
+                slot.out = None;
+                expired.push((slot.next_id, time));
                 if self.late.len() < LATE_MAX {
                     self.late.insert(slot.next_id);
                 }
@@ -115,18 +130,22 @@ impl Slots {
 mod tests {
     use super::*;
 
+    fn at(now: Instant) -> Out {
+        Out { intended: now, sent: now }
+    }
+
     #[test]
     fn an_id_is_used_once_and_finds_its_slot() {
         let mut slots = Slots::new(3, 10);
         let now = Instant::now();
-        let ids: Vec<_> = std::iter::from_fn(|| slots.begin(now)).collect();
+        let ids: Vec<_> = std::iter::from_fn(|| slots.begin(at(now))).collect();
         assert_eq!((ids, slots.in_flight()), (vec![10, 11, 12], 3));
-        assert_eq!(slots.end(11), Owner::InFlight(now));
-        assert_eq!(slots.begin(now), Some(14));
+        assert_eq!(slots.end(11), Owner::InFlight(at(now)));
+        assert_eq!(slots.begin(at(now)), Some(14));
         for nobody in [11, 13, 9, i64::MIN, i64::MAX, 17] {
             assert_eq!(slots.end(nobody), Owner::Nobody, "{nobody}");
         }
-        assert_eq!(slots.end(14), Owner::InFlight(now));
+        assert_eq!(slots.end(14), Owner::InFlight(at(now)));
         assert_eq!(slots.in_flight(), 2);
     }
 
@@ -134,12 +153,13 @@ mod tests {
     fn a_late_answer_is_known_once() {
         let mut slots = Slots::new(2, 1);
         let start = Instant::now();
-        slots.begin(start);
+        slots.begin(at(start));
         let later = start + Duration::from_millis(5);
-        slots.begin(later);
-        assert_eq!(slots.expire(later, Duration::from_millis(5)), [1]);
+        slots.begin(at(later));
+        assert_eq!(slots.spent(later), Duration::from_millis(5));
+        assert_eq!(slots.expire(later, Duration::from_millis(5)), [(1, Duration::from_millis(5))]);
         assert_eq!((slots.in_flight(), slots.free()), (1, 1));
-        assert_eq!(slots.begin(later), Some(3));
+        assert_eq!(slots.begin(at(later)), Some(3));
         assert_eq!(slots.end(1), Owner::TimedOut);
         assert_eq!(slots.end(1), Owner::Nobody);
     }

@@ -45,6 +45,27 @@ impl Latencies {
         self.0.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(NS_MAX).max(1));
     }
 
+    /// Adds a latency that occurred `count` times.
+    pub(crate) fn record_many(&mut self, ns: u64, count: u64) {
+        self.0.saturating_record_n(ns, count);
+    }
+
+    /// The latencies that occurred, in nanoseconds, each as the greatest that counts as the same,
+    /// and how often.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value()))
+    }
+
+    /// The median in nanoseconds, however few there are.
+    pub(crate) fn median_ns(&self) -> Option<u64> {
+        (!self.0.is_empty()).then(|| self.0.value_at_quantile(0.5))
+    }
+
+    /// Forgets them all.
+    pub(crate) fn clear(&mut self) {
+        self.0.reset();
+    }
+
     /// Adds all of another phase.
     pub fn merge(&mut self, other: &Self) {
         // Both have the same bounds and digits, which is all that could make this fail.

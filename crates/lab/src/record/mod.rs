@@ -1,9 +1,13 @@
 //! What was seen: latencies, errors by kind, calls in flight.
 //!
 //! * `latency` — the histogram and its figures.
+//! * `paced` — what an open loop knows beyond that.
+//! * `seconds` — the same second by second.
 //! * [`Errors`], [`InFlight`], [`Tally`] — this file.
 
 mod latency;
+mod paced;
+mod seconds;
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use latency::QUANTILES;
 pub use latency::{Latencies, Latency, samples_min};
+pub(crate) use paced::Paced;
+pub(crate) use seconds::{Interval, Seconds};
 
 /// Calls that failed, by kind. None of them counts as a success anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,13 +87,13 @@ impl InFlight {
         Self { now: 0, max: 0, since: at, area: 0 }
     }
 
-    /// From `at` on there are `count` calls in flight.
-    pub(crate) fn set(&mut self, count: u64, at: Instant) {
+    /// From `at` on there are `is` calls in flight in place of `was`.
+    pub(crate) fn change(&mut self, was: u64, is: u64, at: Instant) {
         let span = at.saturating_duration_since(self.since);
         self.area += u128::from(self.now) * span.as_nanos();
-        self.since = at;
-        self.now = count;
-        self.max = self.max.max(count);
+        self.since = self.since.max(at);
+        self.now = (self.now + is).saturating_sub(was);
+        self.max = self.max.max(self.now);
     }
 
     /// When a call last began or ended.
@@ -96,7 +102,7 @@ impl InFlight {
     }
 }
 
-/// Everything that one session saw in one phase.
+/// Everything that the sessions saw in one phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     pub(crate) sent: u64,
@@ -107,6 +113,12 @@ pub(crate) struct Tally {
     /// What the first failure looked like.
     pub(crate) first_failure: Option<String>,
     pub(crate) in_flight: InFlight,
+    /// How long the calls that did not succeed were in flight, added up.
+    pub(crate) failed_time: Duration,
+    /// An open loop only.
+    pub(crate) paced: Option<Box<Paced>>,
+    /// What is measured only.
+    pub(crate) seconds: Option<Box<Seconds>>,
 }
 
 impl Tally {
@@ -118,17 +130,53 @@ impl Tally {
             unfinished: 0,
             first_failure: None,
             in_flight: InFlight::new(at),
+            failed_time: Duration::ZERO,
+            paced: None,
+            seconds: None,
+        }
+    }
+
+    /// Counts a call that succeeded.
+    pub(crate) fn succeed(&mut self, intended: Instant, sent: Instant, now: Instant) {
+        let latency = now.saturating_duration_since(intended);
+        self.latencies.record(latency);
+        if let Some(seconds) = &mut self.seconds {
+            seconds.succeed(now, latency);
+        }
+        if let Some(paced) = &mut self.paced {
+            paced.raw.record(now.saturating_duration_since(sent));
+        }
+    }
+
+    /// Counts a call that failed after `time` in flight.
+    pub(crate) fn fail_after(
+        &mut self,
+        time: Duration,
+        fault: Fault,
+        describe: impl FnOnce() -> String,
+    ) {
+        self.failed_time += time;
+        self.fail(fault, describe);
+    }
+
+    /// What an open loop has to add.
+    pub(crate) fn pace(&mut self, add: impl FnOnce(&mut Paced)) {
+        if let Some(paced) = &mut self.paced {
+            add(paced);
         }
     }
 
     /// Counts a failure and keeps the first description.
     pub(crate) fn fail(&mut self, fault: Fault, describe: impl FnOnce() -> String) {
         self.errors.count(fault);
+        if let Some(seconds) = &mut self.seconds {
+            seconds.fail(Instant::now(), fault);
+        }
         self.first_failure.get_or_insert_with(describe);
     }
 }
 
-/// What several sessions saw in one slice, added up.
+/// What was seen in one slice, or in several, added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Total {
     pub(crate) sent: u64,
@@ -140,32 +188,62 @@ pub(crate) struct Total {
     pub(crate) in_flight_max: u64,
     /// Calls times nanoseconds.
     in_flight_area: u128,
+    pub(crate) failed_time: Duration,
+    /// An open loop only.
+    pub(crate) paced: Option<Box<Paced>>,
+    /// CPU time of the generator's thread, where it is known.
+    pub(crate) cpu: Option<Duration>,
+    /// What is measured only.
+    pub(crate) seconds: Option<Box<Seconds>>,
 }
 
 impl Total {
-    /// Adds one session's share of a slice that is not closed yet.
-    pub(crate) fn add(&mut self, tally: Tally) {
-        self.sent += tally.sent;
-        self.errors.merge(&tally.errors);
-        self.latencies.merge(&tally.latencies);
-        self.unfinished += tally.unfinished;
-        self.first_failure = self.first_failure.take().or(tally.first_failure);
-        self.in_flight_max += tally.in_flight.max;
-        self.in_flight_area += tally.in_flight.area;
+    /// What was seen in a slice that took `wall`, and `cpu` of the generator.
+    pub(crate) fn of(mut tally: Tally, wall: Duration, cpu: Option<Duration>) -> Self {
+        if let Some(seconds) = &mut tally.seconds {
+            seconds.pause(wall);
+        }
+        Self {
+            sent: tally.sent,
+            errors: tally.errors,
+            latencies: tally.latencies,
+            unfinished: tally.unfinished,
+            first_failure: tally.first_failure,
+            wall,
+            in_flight_max: tally.in_flight.max,
+            in_flight_area: tally.in_flight.area,
+            failed_time: tally.failed_time,
+            paced: tally.paced,
+            cpu,
+            seconds: tally.seconds,
+        }
     }
 
-    /// Adds a later slice.
-    pub(crate) fn append(&mut self, slice: &Self) {
+    /// Adds a later slice, which went on with the seconds of this.
+    pub(crate) fn append(&mut self, slice: Self) {
         self.sent += slice.sent;
         self.errors.merge(&slice.errors);
         self.latencies.merge(&slice.latencies);
         self.unfinished += slice.unfinished;
-        if self.first_failure.is_none() {
-            self.first_failure.clone_from(&slice.first_failure);
-        }
+        self.first_failure = self.first_failure.take().or(slice.first_failure);
+        self.seconds = slice.seconds;
         self.wall += slice.wall;
         self.in_flight_max = self.in_flight_max.max(slice.in_flight_max);
         self.in_flight_area += slice.in_flight_area;
+        self.failed_time += slice.failed_time;
+        if let Some(paced) = &slice.paced {
+            self.paced.get_or_insert_default().merge(paced);
+        }
+        if let Some(cpu) = slice.cpu {
+            *self.cpu.get_or_insert_default() += cpu;
+        }
+    }
+
+    /// The part of the time, 0 to 1, that the generator's thread was at work.
+    pub(crate) fn cpu_share(&self) -> Option<f64> {
+        let spun = self.paced.as_ref().map_or(Duration::ZERO, |paced| paced.spun);
+        let worked = self.cpu?.saturating_sub(spun).as_secs_f64();
+        (!self.wall.is_zero()).then(|| worked / self.wall.as_secs_f64())
     }
 
     pub(crate) fn ok(&self) -> u64 {
@@ -216,11 +294,10 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         let mut tally = Tally::new(start);
         // 0 for 10 ms, 4 for 20 ms, 2 for 10 ms: (0 + 80 + 20) / 40 = 2.5.
-        for (count, ms) in [(4, 10), (2, 30), (0, 40)] {
-            tally.in_flight.set(count, at(ms));
+        for (was, is, ms) in [(0, 4, 10), (4, 2, 30), (2, 0, 40)] {
+            tally.in_flight.change(was, is, at(ms));
         }
-        let mut total = Total { wall: Duration::from_millis(40), ..Total::default() };
-        total.add(tally);
+        let total = Total::of(tally, Duration::from_millis(40), None);
         assert!((total.in_flight_mean() - 2.5).abs() < 1e-9);
         assert_eq!(total.in_flight_max, 4);
     }

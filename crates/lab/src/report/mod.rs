@@ -4,17 +4,21 @@
 //! samples, never zero.
 //!
 //! * [`Report`] and what it holds — this file.
+//! * `evidence` — what lets a reader judge the figures.
 //! * `terminal` — the text for people.
 //! * `table`    — the same of several targets that were measured in turns.
 
+mod evidence;
 mod table;
 mod terminal;
 
 use serde::{Deserialize, Serialize};
 
+pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use terminal::Style;
 
 use crate::environment::Environment;
+use crate::load::Arrivals;
 use crate::observe::Resources;
 use crate::record::{Errors, Latency};
 
@@ -83,6 +87,9 @@ pub struct Run {
     pub floor: Option<Results>,
     /// Target by floor.
     pub ratios: Option<Ratios>,
+    /// Whether it was the server that was measured, or the generator.
+    #[serde(default)]
+    pub headroom: Option<Headroom>,
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// Why the measurement ended early by itself, if it did.
@@ -103,9 +110,12 @@ impl Run {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlanInfo {
-    /// Always `closed` so far: a call begins when another has ended.
+    /// `closed`: a call begins when another has ended; `open`: when it is meant to.
     pub load: String,
-    /// Calls in flight per session.
+    /// When calls are meant to begin, in an open loop.
+    #[serde(default)]
+    pub arrivals: Option<Arrivals>,
+    /// Calls in flight per session; in an open loop at most so many.
     pub concurrency: usize,
     /// Connections or processes.
     pub sessions: usize,
@@ -192,10 +202,26 @@ pub struct Results {
     pub in_flight_mean: f64,
     /// Most calls in flight at once.
     pub in_flight_max: u64,
-    /// Latency of the successful calls.
+    /// Latency of the successful calls, from their intended start: in a closed loop, the actual one.
     pub latency: Latency,
     /// Their histogram: `HdrHistogram` V2, compressed, base64, values in nanoseconds.
     pub latency_histogram: String,
+    /// How the schedule was kept, in an open loop.
+    #[serde(default)]
+    pub open: Option<Open>,
+    /// What happened second by second.
+    #[serde(default)]
+    pub seconds: Vec<Second>,
+    /// Whether calls in flight, rate and latency fit together.
+    #[serde(default)]
+    pub little: Option<Little>,
+    /// The part of the measured time, 0 to 1, that the generator's thread was at work; waiting for
+    /// an instant is not work.
+    #[serde(default)]
+    pub generator_cpu_share: Option<f64>,
+    /// How the warm-up ended.
+    #[serde(default)]
+    pub warmup: Option<Warmup>,
     /// What the server's processes used.
     pub resources: Resources,
     /// The slices that it was measured in.

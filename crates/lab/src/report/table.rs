@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::terminal::{Page, WIDTH, cut, time};
+use super::terminal::{Page, WIDTH, cut, load, time};
 use super::{Missing, Report, Run};
 
 impl Page<'_> {
@@ -46,8 +46,12 @@ impl Page<'_> {
             (None, ns) => time(ns.map(|ns| ns as f64)),
         };
         let pin = plan.pin.map(|cpu| format!(" · pinned to core {cpu}")).unwrap_or_default();
+        let load = match &plan.arrivals {
+            Some(_) => format!("{}{} in flight, ", load(plan), plan.concurrency),
+            None => load(plan),
+        };
         let turns = format!(
-            "closed loop, in turns: {} rounds, each beginning with another transport; {each} for \
+            "{load}in turns: {} rounds, each beginning with another transport; {each} for \
              each transport and each floor{pin}",
             plan.slices
         );

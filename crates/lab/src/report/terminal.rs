@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use super::{Ratio, Ratios, Report, Results, Run};
+use super::{PlanInfo, Ratio, Ratios, Report, Results, Run, Warmup};
+use crate::load::{Shape, Spacing};
 use crate::record::QUANTILES;
 
 /// How to paint.
@@ -93,21 +94,39 @@ impl Page<'_> {
         self.field(
             "load",
             &format!(
-                "closed loop, {} in flight{sessions} (seen: mean {:.2}, max {}){pin}",
-                plan.concurrency, run.results.in_flight_mean, run.results.in_flight_max
+                "{}{} in flight{sessions} (seen: mean {:.2}, max {}){pin}",
+                load(plan),
+                plan.concurrency,
+                run.results.in_flight_mean,
+                run.results.in_flight_max
             ),
         )?;
+        self.schedule(run)?;
+        let unsteady = |warmup: &Warmup| {
+            let after = time(ns(Some(warmup.wall_ns)));
+            format!(": still NOT steady after {after}")
+        };
+        let steady = match run.results.warmup.as_ref().map(|warmup| (warmup.steady, warmup)) {
+            Some((Some(true), _)) => ", steady by then".to_owned(),
+            Some((Some(false), warmup)) => self.style.red(&unsteady(warmup)),
+            _ => String::new(),
+        };
         let slices = if plan.slices == 1 { "slice" } else { "slices" };
         self.field(
             "measured",
             &format!(
-                "{} calls in {} over {} {slices}, after {} calls of warm-up",
+                "{} calls in {} over {} {slices}, after {} calls of warm-up{steady}",
                 count(run.results.calls_sent),
                 time(ns(Some(run.results.wall_ns))),
                 plan.slices,
                 count(plan.warmup_calls)
             ),
         )?;
+        if let Some(headroom) = &run.headroom {
+            let text = headroom.text();
+            let bound = headroom.generator_bound;
+            self.field("headroom", &if bound { self.style.red(&text) } else { text })?;
+        }
         let start = &run.start;
         let at = |value| time(ns(Some(value)));
         self.field(
@@ -117,6 +136,27 @@ impl Page<'_> {
                 at(start.spawn_to_handshake_ns),
                 at(start.spawn_to_ready_ns),
                 at(start.first_call_ns)
+            ),
+        )
+    }
+
+    /// How the schedule of an open loop was kept.
+    fn schedule(&mut self, run: &Run) -> fmt::Result {
+        let Some(open) = &run.results.open else { return Ok(()) };
+        let missed = format!("{} missed", count(open.calls_missed));
+        let missed = if open.calls_missed > 0 { self.style.red(&missed) } else { missed };
+        let at = |value| time(ns(value));
+        self.field(
+            "schedule",
+            &format!(
+                "{} calls due, {} late by more than 1 ms ({:.1} %, the worst by {}), {missed}; else \
+                 begun {} (p99 {}) after the intended instant",
+                count(open.calls_due),
+                count(open.calls_late),
+                100.0 * open.late_share,
+                at(Some(open.lateness_max_ns)),
+                at(open.pacing_error_p50_ns),
+                at(open.pacing_error_p99_ns)
             ),
         )
     }
@@ -154,6 +194,20 @@ impl Page<'_> {
             });
             let row = [time(value), other.map(time).unwrap_or_default()];
             self.row(&format!("latency {name}"), row, ratio)?;
+        }
+        self.raw(run)
+    }
+
+    /// Latencies of an open loop from the actual start, below those from the intended one.
+    fn raw(&mut self, run: &Run) -> fmt::Result {
+        let of = |results: &Results| {
+            let raw = &results.open.as_ref()?.latency_raw;
+            Some([raw.p50_ns, raw.p99_ns, raw.max_ns].map(|value| time(ns(value))))
+        };
+        let Some(target) = of(&run.results) else { return Ok(()) };
+        let floor = run.floor.as_ref().and_then(of).unwrap_or_default();
+        for ((name, value), other) in ["p50", "p99", "max"].iter().zip(target).zip(floor) {
+            self.row(&format!("from the send {name}"), [value, other], None)?;
         }
         Ok(())
     }
@@ -329,6 +383,25 @@ impl Style {
     pub(super) fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
+}
+
+/// The load in words, up to the number in flight.
+pub(super) fn load(plan: &PlanInfo) -> String {
+    let Some(arrivals) = &plan.arrivals else { return "closed loop, ".to_owned() };
+    let shape = match arrivals.shape {
+        Shape::Rate { per_s } => format!("{} calls/s", rate(per_s)),
+        Shape::Ramp { from_per_s, to_per_s } => {
+            format!("{} to {} calls/s", rate(from_per_s), rate(to_per_s))
+        }
+        Shape::Burst { calls, every_ns } => {
+            format!("{} calls at once every {}", count(calls), time(ns(Some(every_ns))))
+        }
+    };
+    let spacing = match arrivals.spacing {
+        Spacing::Constant => String::new(),
+        Spacing::Poisson => format!(", Poisson (seed {})", arrivals.seed),
+    };
+    format!("open loop, {shape}{spacing}, at most ")
 }
 
 fn na() -> String {

@@ -17,6 +17,11 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         in_flight_max: 1,
         latency: latencies.summary(),
         latency_histogram: latencies.encode(),
+        open: None,
+        seconds: Vec::new(),
+        little: None,
+        generator_cpu_share: None,
+        warmup: None,
         resources: Resources { cpu_ns_per_call: Some(1_500.0), ..Resources::default() },
         slices: [2_000.0, 6_000.0]
             .map(|throughput_per_s| Slice {
@@ -46,6 +51,7 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         target: serde_json::from_value(target).unwrap(),
         start: StartInfo { spawn_to_handshake_ns: 1, spawn_to_ready_ns: 2, first_call_ns: 3 },
         ratios: floor.then(|| Ratios::of(&results, &other)),
+        headroom: None,
         results,
         floor: floor.then_some(other),
         interrupted: false,

@@ -1,0 +1,222 @@
+//! What happened second by second, in memory that does not grow with the run.
+
+use std::time::{Duration, Instant};
+
+use super::{Errors, Fault, Latencies};
+
+/// Most intervals that are kept. A longer run has longer ones: their length doubles.
+const INTERVALS_MAX: u64 = 600;
+
+/// The first length of an interval.
+const LENGTH: Duration = Duration::from_secs(1);
+
+/// Intervals of the measured time of one side, its slices joined end to end.
+#[derive(Clone, Debug)]
+pub(crate) struct Seconds {
+    length: Duration,
+    /// Measured time before the current slice.
+    before: Duration,
+    /// When the current slice began.
+    start: Instant,
+    /// When the current interval is over.
+    end: Instant,
+    index: u64,
+    errors: Errors,
+    latencies: Latencies,
+    /// Those that are over and in which something happened, in order.
+    kept: Vec<Interval>,
+}
+
+/// One interval.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interval {
+    index: u64,
+    pub(crate) errors: Errors,
+    /// Latencies that occurred, in nanoseconds, and how often. Less than a tenth of a histogram.
+    counts: Vec<(u64, u64)>,
+}
+
+impl Interval {
+    /// Its latencies.
+    pub(crate) fn latencies(&self) -> Latencies {
+        let mut latencies = Latencies::new();
+        self.counts.iter().for_each(|(ns, count)| latencies.record_many(*ns, *count));
+        latencies
+    }
+
+    fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.errors.total() == 0
+    }
+
+    /// Adds the interval after it.
+    fn merge(&mut self, other: &Self) {
+        self.errors.merge(&other.errors);
+        let mut sum = self.latencies();
+        sum.merge(&other.latencies());
+        self.counts = sum.counts().collect();
+    }
+}
+
+impl Seconds {
+    /// Nothing yet.
+    pub(crate) fn new(start: Instant) -> Self {
+        Self {
+            length: LENGTH,
+            before: Duration::ZERO,
+            start,
+            end: start + LENGTH,
+            index: 0,
+            errors: Errors::default(),
+            latencies: Latencies::new(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// A slice begins.
+    pub(crate) fn resume(&mut self, start: Instant) {
+        self.start = start;
+        self.end = self.end_of(self.index);
+    }
+
+    /// The slice is over; it took `wall`.
+    pub(crate) fn pause(&mut self, wall: Duration) {
+        self.before += wall;
+    }
+
+    /// A call succeeded.
+    pub(crate) fn succeed(&mut self, now: Instant, latency: Duration) {
+        self.turn(now);
+        self.latencies.record(latency);
+    }
+
+    /// A call failed.
+    pub(crate) fn fail(&mut self, now: Instant, fault: Fault) {
+        self.turn(now);
+        self.errors.count(fault);
+    }
+
+    /// Every interval up to the end of the measured time, those in which nothing happened as well:
+    /// when it began, how long it was, and what it held.
+    pub(crate) fn intervals(&self) -> Vec<(Duration, Duration, Interval)> {
+        let mut held = self.clone();
+        held.keep();
+        let mut kept = held.kept.into_iter().peekable();
+        let mut intervals = Vec::new();
+        for index in 0.. {
+            let start = self.length.saturating_mul(index);
+            if start >= self.before && kept.peek().is_none() {
+                break;
+            }
+            let length = self.length.min(self.before.saturating_sub(start));
+            let interval = kept.next_if(|interval| interval.index == u64::from(index));
+            intervals.push((start, length, interval.unwrap_or_default()));
+        }
+        intervals
+    }
+
+    fn end_of(&self, index: u64) -> Instant {
+        let end = u32::try_from(index + 1).map_or(Duration::MAX, |n| self.length.saturating_mul(n));
+        let left = end.saturating_sub(self.before);
+        self.start.checked_add(left).unwrap_or(self.start)
+    }
+
+    /// Goes on to the interval of `now`.
+    fn turn(&mut self, now: Instant) {
+        if now < self.end {
+            return;
+        }
+        self.keep();
+        let at = self.before + now.saturating_duration_since(self.start);
+        loop {
+            let index = at.as_nanos() / self.length.as_nanos();
+            self.index = u64::try_from(index).unwrap_or(u64::MAX);
+            if self.index < INTERVALS_MAX {
+                break;
+            }
+            self.coarsen();
+        }
+        self.end = self.end_of(self.index);
+    }
+
+    /// Puts the current interval to those that are over.
+    fn keep(&mut self) {
+        let counts = self.latencies.counts().collect();
+        let interval = Interval { index: self.index, errors: self.errors, counts };
+        self.latencies.clear();
+        self.errors = Errors::default();
+        if interval.is_empty() {
+            return;
+        }
+        match self.kept.last_mut() {
+            Some(last) if last.index == interval.index => last.merge(&interval),
+            _ => self.kept.push(interval),
+        }
+    }
+
+    /// Merges neighbours: each interval becomes twice as long.
+    fn coarsen(&mut self) {
+        self.length *= 2;
+        for mut interval in std::mem::take(&mut self.kept) {
+            interval.index /= 2;
+            match self.kept.last_mut() {
+                Some(last) if last.index == interval.index => last.merge(&interval),
+                _ => self.kept.push(interval),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn slices_are_joined_and_empty_seconds_are_told() {
+        let start = Instant::now();
+        let mut seconds = Seconds::new(start);
+        for at in [0, 500, 999, 1500, 3200] {
+            seconds.succeed(start + Duration::from_millis(at), Duration::from_millis(2));
+        }
+        seconds.pause(Duration::from_millis(3400));
+        // The next slice begins much later, which does not count: 3.4 s to 4.4 s.
+        let later = start + 60 * S;
+        seconds.resume(later);
+        seconds.succeed(later + Duration::from_millis(500), S);
+        seconds.fail(later + Duration::from_millis(900), Fault::Timeout);
+        seconds.pause(S);
+        let intervals = seconds.intervals();
+        let counts: Vec<_> = intervals.iter().map(|(.., i)| i.latencies().count()).collect();
+        assert_eq!(counts, [3, 1, 0, 2, 0]);
+        assert_eq!(intervals[4].2.errors.timeout, 1);
+        assert_eq!((intervals[2].0, intervals[2].1), (2 * S, S));
+        assert_eq!((intervals[4].0, intervals[4].1), (4 * S, Duration::from_millis(400)));
+    }
+
+    #[test]
+    fn a_long_run_has_longer_intervals_and_loses_nothing() {
+        let start = Instant::now();
+        let (mut seconds, mut whole) = (Seconds::new(start), Latencies::new());
+        for second in 0..3000_u32 {
+            for i in 1..=3 {
+                let latency = Duration::from_micros(u64::from(second * 7 % 900 + i * 50));
+                whole.record(latency);
+                seconds.succeed(start + second * S + i * S / 4, latency);
+            }
+            if second % 100 == 0 {
+                seconds.fail(start + second * S + S / 2, Fault::IsError);
+            }
+        }
+        seconds.pause(3000 * S);
+        let intervals = seconds.intervals();
+        assert_eq!((seconds.length, intervals.len()), (8 * S, 375));
+        let (mut sum, mut errors) = (Latencies::new(), 0);
+        for (_, length, interval) in &intervals {
+            assert_eq!((*length, interval.latencies().count()), (8 * S, 24));
+            sum.merge(&interval.latencies());
+            errors += interval.errors.is_error;
+        }
+        assert_eq!((sum.encode(), errors), (whole.encode(), 30));
+    }
+}
