@@ -1,7 +1,7 @@
 //! A server of 2025-11-25 on stdio with one tool for each way in which a server can misbehave.
 //!
 //! Words on its command line: `--banner` talks before it is spoken to, `--stubborn` stays when its
-//! input ends, `--tools N` offers N tools more.
+//! input ends, `--tools N` offers N tools more, `--late MS` takes its time to begin.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,6 +11,7 @@
 
 use std::{
     env,
+    hint::black_box,
     io::{self, BufRead as _, Write as _},
     process::{self, Command, Stdio},
     thread,
@@ -19,7 +20,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 14] = [
     "echo",
     "pid",
     "sleep",
@@ -31,13 +32,16 @@ const TOOLS: [&str; 12] = [
     "huge",
     "die",
     "fork",
+    "detach",
+    "grow",
     "cancelled",
 ];
 
 fn main() {
     let words: Vec<String> = env::args().skip(1).collect();
     let at = |word: &str| words.iter().position(|given| given == word);
-    let more = at("--tools").map_or(0, |at| words[at + 1].parse().unwrap());
+    let number = |word: &str| at(word).map_or(0, |at| words[at + 1].parse().unwrap());
+    let (more, late) = (number("--tools"), number("--late"));
     if at("--banner").is_some() {
         say("Welcome to the server!\n\n{\"level\":\"info\",\"msg\":\"listening\"}");
     }
@@ -47,7 +51,10 @@ fn main() {
         let (id, params) = (&message["id"], &message["params"]);
         match message["method"].as_str() {
             Some("notifications/cancelled") => cancelled += 1,
-            Some("initialize") => reply(id, &identity()),
+            Some("initialize") => {
+                thread::sleep(Duration::from_millis(late as u64));
+                reply(id, &identity());
+            }
             Some("ping") => reply(id, &json!({})),
             Some("tools/list") => reply(id, &tools(more)),
             Some("tools/call") => call(id, params, cancelled),
@@ -129,6 +136,17 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
             child.args(["-c", "trap '' TERM; sleep 600; :"]);
             child.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
             answer(id, &child.spawn().unwrap().id().to_string());
+        }
+        "detach" => {
+            let mut child = Command::new("setsid");
+            child.args(["sh", "-c", "trap '' TERM HUP; sleep 600; :"]);
+            child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            answer(id, &child.spawn().unwrap().id().to_string());
+        }
+        "grow" => {
+            let bytes = number("mb") as usize * 1_000_000;
+            black_box(vec![1u8; bytes].leak());
+            answer(id, "grown");
         }
         "cancelled" => answer(id, &cancelled.to_string()),
         name => answer(id, &format!("`{name}` does nothing")),

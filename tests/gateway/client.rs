@@ -49,6 +49,13 @@ impl Http {
         self.stream.get_mut().write_all(head.as_bytes()).unwrap();
     }
 
+    /// The head of a POST whose body has this header of its length, and the beginning of that body.
+    pub fn begin(&mut self, path: &str, length: &str, body: &[u8]) {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n");
+        let json = "Content-Type: application/json\r\n\r\n";
+        self.stream.get_mut().write_all(&[(head + json).as_bytes(), body].concat()).unwrap();
+    }
+
     /// The status and the headers of a response.
     pub fn head(&mut self) -> (u16, HashMap<String, String>) {
         let line = self.line();

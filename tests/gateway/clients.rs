@@ -218,7 +218,7 @@ fn a_client_that_uses_a_cursor_that_is_none() {
         let cursor = first["result"]["nextCursor"].clone();
         let second = client.request("tools/list", json!({"cursor": cursor}));
         let count = |page: &Value| page["result"]["tools"].as_array().unwrap().len();
-        assert_eq!((count(&first), count(&second)), (250, 62));
+        assert_eq!((count(&first), count(&second)), (250, 64));
         for (cursor, mut client) in [
             (json!("made up"), gateway.modern("bad")),
             (json!(7), gateway.modern("bad")),
@@ -267,6 +267,34 @@ fn a_client_that_names_what_it_does_not_have() {
     assert_eq!(text(&one.receive()), "slept 500 ms");
     let response = two.ask(&legacy_call(2, "cancelled", json!({})));
     assert_eq!(text(&response), "0");
+    neighbours.are_well();
+}
+
+/// Refused by what it says of its length, or with the first byte that is too much; not in the memory
+/// of the gateway, and not at the cost of others.
+#[test]
+fn a_client_that_sends_too_much() {
+    const MOST: usize = 4 << 20;
+    let gateway = Gateway::serve(&good());
+    let neighbours = Neighbours::of(&gateway, "good");
+    for path in ["/mcp", "/good/mcp"] {
+        let mut http = Http::open(gateway.address());
+        http.begin(path, &format!("Content-Length: {}", MOST + 1), b"{\"jsonrpc\":");
+        let announced = http.answer();
+        let mut http = Http::open(gateway.address());
+        let mut chunk = format!("{:x}\r\n", MOST + 1).into_bytes();
+        chunk.resize(chunk.len() + MOST + 1, b' ');
+        http.begin(path, "Transfer-Encoding: chunked", &chunk);
+        for answer in [announced, http.answer()] {
+            assert!(answer.status == 413 && answer.body.contains("4194304 bytes"), "{answer:?}");
+        }
+    }
+    // What is just not too much is not told so: it is taken, and then it is no message.
+    let mut http = Http::open(gateway.address());
+    http.begin("/mcp", &format!("Content-Length: {MOST}"), &vec![b' '; MOST]);
+    assert_eq!(http.answer().status, 400);
+    let mut client = gateway.modern("good");
+    assert_eq!(text(&client.call("echo", json!({"message": "well"}))), "well");
     neighbours.are_well();
 }
 

@@ -16,11 +16,11 @@ use std::{
 };
 
 use mcplane_tests::child::{MARK, binary, marked, signal};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     LIMIT,
-    client::{Client, Http, Lines},
+    client::{Client, Http, Lines, text},
 };
 
 /// A gateway. Dropped, it is killed, and must then leave nothing behind.
@@ -140,6 +140,28 @@ impl Gateway {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Has a worker start a child by this tool, and waits until the child runs: between fork and exec
+    /// a process cannot be told by its environment.
+    #[track_caller]
+    pub fn starts_child(&self, server: &str, tool: &str) -> u32 {
+        let child: u32 = text(&self.modern(server).call(tool, json!({}))).parse().unwrap();
+        eventually(|| match self.processes() {
+            all if all.iter().any(|(id, line)| *id == child && line.contains("sleep 600")) => {
+                Ok(child)
+            }
+            all => Err(format!("no {child} in {all:?}")),
+        })
+    }
+
+    /// Waits until none of its processes has these words in its command line.
+    #[track_caller]
+    pub fn runs_no(&self, words: &str) {
+        eventually(|| match self.processes().iter().find(|(_, line)| line.contains(words)) {
+            None => Ok(()),
+            Some(left) => Err(format!("{left:?} lives on")),
+        });
     }
 
     /// Everything that runs because of it, by process id.

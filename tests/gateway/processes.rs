@@ -6,12 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use mcplane_tests::child::signal;
 use serde_json::json;
 
 use crate::{
     OVERLOADED,
     client::{Client, error, text},
-    gateway::{Gateway, bad, eventually},
+    gateway::{Gateway, bad, eventually, good},
+    neighbour::Neighbours,
 };
 
 /// What may be left of a session that is over, in bytes: the allocator keeps what the sessions needed
@@ -133,15 +135,57 @@ fn workers_of_abandoned_sessions_are_stopped() {
 #[test]
 fn kill_9_leaves_no_worker() {
     let mut gateway = Gateway::serve(&bad("workers = 3", &["--stubborn"]));
-    let child = text(&gateway.modern("bad").call("fork", json!({}))).to_owned();
+    gateway.starts_child("bad", "fork");
     eventually(|| if workers(&gateway).len() == 3 { Ok(()) } else { Err("3 workers".into()) });
-    // Between fork and exec a process cannot be told by its environment.
-    eventually(|| match gateway.processes().iter().any(|(id, _)| id.to_string() == child) {
-        true => Ok(()),
-        false => Err(format!("{child} is not seen")),
-    });
     gateway.signal("KILL");
     assert_eq!(gateway.code(), None);
+    gateway.leaves_nothing();
+}
+
+/// Starts one that leaves the group of its worker, and waits until it has.
+#[cfg(target_os = "linux")]
+pub fn detach(gateway: &Gateway) -> u32 {
+    let child = gateway.starts_child("bad", "detach");
+    eventually(|| {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
+        let group = stat.rsplit_once(") ").unwrap().1.split(' ').nth(2).unwrap();
+        if group == child.to_string() { Ok(child) } else { Err(stat) }
+    })
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn kill_9_of_a_worker_leaves_nothing_detached() {
+    let gateway = Gateway::serve(&(good() + &bad("", &[])));
+    let neighbours = Neighbours::of(&gateway, "good");
+    detach(&gateway);
+    let before = gateway.pids("bad");
+    signal("KILL", &before[0].to_string());
+    gateway.runs_no("sleep 600");
+    eventually(|| match gateway.pids("bad") {
+        now if now.len() == 1 && now != before => Ok(()),
+        now => Err(format!("{now:?} after {before:?}")),
+    });
+    neighbours.are_well();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn kill_9_leaves_nothing_detached() {
+    let mut gateway = Gateway::serve(&bad("workers = 2", &["--stubborn"]));
+    let _two = [detach(&gateway), detach(&gateway)];
+    gateway.signal("KILL");
+    assert_eq!(gateway.code(), None);
+    gateway.leaves_nothing();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn sigterm_leaves_nothing_detached() {
+    let mut gateway = Gateway::serve(&bad("", &[]));
+    detach(&gateway);
+    gateway.signal("TERM");
+    assert_eq!(gateway.code(), Some(0));
     gateway.leaves_nothing();
 }
 

@@ -4,6 +4,8 @@ use std::thread;
 
 use serde_json::json;
 
+#[cfg(target_os = "linux")]
+use crate::processes::detach;
 use crate::{
     client::{Client, Http, text},
     gateway::{Gateway, bad, eventually, good},
@@ -48,6 +50,20 @@ fn a_change_of_the_file_is_taken_over() {
         2 => Ok(()),
         count => Err(format!("{count} run")),
     });
+    neighbours.are_well();
+}
+
+/// Nor is anything left that had left the group of its worker.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_is_gone_leaves_nothing_detached() {
+    let gateway = Gateway::serve(&(good() + &bad("", &[])));
+    let neighbours = Neighbours::of(&gateway, "good");
+    detach(&gateway);
+    gateway.rewrite(&good());
+    gateway.says("was read again");
+    gateway.runs_no("bad-server");
+    gateway.runs_no("sleep 600");
     neighbours.are_well();
 }
 

@@ -102,7 +102,7 @@ fn a_server_that_never_answers() {
 /// Three silences in a row, and a worker gets nothing before it has answered a probe.
 #[test]
 fn a_server_that_never_answers_is_set_aside_until_it_does() {
-    let (gateway, neighbours) = beside_the_good("call_timeout = \"200ms\"", "", &[]);
+    let (gateway, neighbours) = beside_the_good("call_timeout = \"600ms\"", "", &[]);
     let mut client = gateway.modern("bad");
     for _ in 0..3 {
         assert_eq!(error(&client.call("silent", json!({}))).0, TIMED_OUT);
@@ -161,18 +161,38 @@ fn a_server_that_dies_in_the_middle() {
 fn a_server_whose_children_outlive_it() {
     let (gateway, neighbours) = beside_the_good("", "", &[]);
     let mut client = gateway.modern("bad");
-    let child: u32 = text(&client.call("fork", json!({}))).parse().unwrap();
-    // Between fork and exec a process cannot be told by its environment.
-    eventually(|| match gateway.processes().iter().any(|(id, _)| *id == child) {
-        true => Ok(()),
-        false => Err(format!("{child} is not seen")),
-    });
+    gateway.starts_child("bad", "fork");
     assert_eq!(error(&client.call("die", json!({}))).0, UNAVAILABLE);
     assert_eq!(text(&client.call("echo", json!({"message": "again"}))), "again");
-    eventually(|| match gateway.processes().iter().find(|(_, line)| line.contains("sleep 600")) {
-        None => Ok(()),
-        Some(left) => Err(format!("{left:?} lives on")),
+    gateway.runs_no("sleep 600");
+    neighbours.are_well();
+}
+
+/// It is replaced, its callers do not notice, and why is said for as long as there is no other.
+#[test]
+fn a_server_that_uses_too_much_memory() {
+    let (gateway, neighbours) = beside_the_good("", "memory_max = \"64MiB\"", &["--late", "1000"]);
+    let mut client = gateway.modern("bad");
+    assert_eq!(text(&client.call("grow", json!({"mb": 20}))), "grown");
+    let before = text(&client.call("pid", json!({}))).to_owned();
+    // Two looks, a second apart, find nothing to complain about.
+    thread::sleep(Duration::from_millis(2200));
+    assert_eq!(text(&client.call("pid", json!({}))), before);
+
+    let callers = Neighbours::of(&gateway, "bad");
+    assert_eq!(text(&client.call("grow", json!({"mb": 80}))), "grown");
+    let is_memory =
+        |trouble: &Value| trouble.as_str().is_some_and(|why| why.contains("of memory, and 64MiB"));
+    gateway.server("bad", |server| is_memory(&server["trouble"]));
+    gateway.says("bytes of memory, and 64MiB is the most");
+    let after = text(&client.call("pid", json!({}))).to_owned();
+    assert_ne!(after, before);
+    gateway.server("bad", |server| server["trouble"].is_null() && server["state"] == "healthy");
+    eventually(|| match gateway.processes().iter().any(|(id, _)| id.to_string() == before) {
+        false => Ok(()),
+        true => Err(format!("{before} lives on")),
     });
+    callers.are_well();
     neighbours.are_well();
 }
 

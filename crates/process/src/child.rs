@@ -21,9 +21,14 @@ const KILL_MS_MAX: u64 = 5_000;
 /// process that has left the group can hold the pipe open for longer.
 const STDERR_MS_MAX: u64 = 250;
 
+/// How long we wait until what has left the group is killed, in milliseconds: enough where ten
+/// thousand processes run. The sweep goes on all the same.
+const SWEEP_MS_MAX: u64 = 1_000;
+
 /// A child process and the group that it leads.
 ///
-/// Dropping it kills the whole group with SIGKILL and reaps the child, even outside a runtime.
+/// Dropping it kills the whole group with SIGKILL and reaps the child, even outside a runtime. On
+/// Linux, what has left the group is killed with it.
 #[derive(Debug)]
 pub struct Child {
     command: String,
@@ -141,6 +146,7 @@ impl Child {
             self.group.ended().await;
             if let Some(exit) = self.settle(rung) {
                 self.finish_stderr().await;
+                let _ = timeout(Duration::from_millis(SWEEP_MS_MAX), self.group.swept()).await;
                 return exit;
             }
         }

@@ -11,6 +11,7 @@ use crate::child::Child;
 use crate::error::SpawnError;
 use crate::group::Group;
 use crate::guard;
+use crate::mark::{self, Mark};
 use crate::os;
 use crate::stderr::STDERR_BYTES_DEFAULT;
 
@@ -103,6 +104,9 @@ impl Command {
 
     /// Starts the command as the leader of a new process group.
     ///
+    /// It finds `MCPLANE_GROUP` in its environment, which what it starts inherits. On Linux a
+    /// process that has it is killed when the group ends, although it has left the group.
+    ///
     /// The first call also starts the guard (`/bin/sh`), which ends every group of ours when this
     /// process dies; without a `/bin/sh` children are started all the same, without that net.
     ///
@@ -115,12 +119,16 @@ impl Command {
             return Err(SpawnError::NoRuntime { command: line });
         }
         guard::prepare();
+        let mark = Mark::new();
         let mut command = self.to_std();
         os::isolate(&mut command);
+        if let Some(mark) = &mark {
+            command.env(mark::VARIABLE, mark.as_str());
+        }
         let child = command.spawn().map_err(|source| {
             SpawnError::explain(line.clone(), &self.program, self.cwd.as_deref(), source)
         })?;
-        Child::adopt(line.clone(), Group::new(child), self.stderr)
+        Child::adopt(line.clone(), Group::new(child, mark), self.stderr)
             .map_err(|source| SpawnError::Io { command: line, source })
     }
 

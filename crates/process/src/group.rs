@@ -14,12 +14,18 @@
 //!   (a `wait` for any child, SIGCHLD set to be ignored), the look says [`State::Lost`] and the
 //!   group is left alone. Between that look and the signal the race remains, for such programs
 //!   only: no other code can reap a child that it does not wait for.
+//!
+//! What has left the group is no part of this: it is found by its mark (see `mark`), once the leader
+//! is reaped, and signalled in a way of its own that cannot hit a stranger.
 
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use std::thread;
 
+use tokio::sync::oneshot;
+
 use crate::exit::{Exit, Rung};
 use crate::guard;
+use crate::mark::Mark;
 use crate::os::{self, Signal, State, Watch};
 
 /// A process group whose leader is our child, from its start until the leader is reaped.
@@ -29,13 +35,16 @@ pub(crate) struct Group {
     watch: Watch,
     /// `None` once the leader is reaped; nothing is signalled after that.
     leader: Option<Child>,
+    mark: Option<Mark>,
+    sweep: Option<oneshot::Receiver<()>>,
 }
 
 impl Group {
-    pub(crate) fn new(leader: Child) -> Self {
+    /// Takes over a leader that was just started, with this mark.
+    pub(crate) fn new(leader: Child, mark: Option<Mark>) -> Self {
         let pid = leader.id();
         guard::register(pid);
-        Self { pid, watch: Watch::new(&leader), leader: Some(leader) }
+        Self { pid, watch: Watch::new(&leader), leader: Some(leader), mark, sweep: None }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -68,13 +77,24 @@ impl Group {
         }
     }
 
-    /// Ends the story if the leader has ended: kills the rest of the group and reaps the leader.
+    /// Waits until what had left the group is killed, if the story has ended. Cancel safe.
+    pub(crate) async fn swept(&mut self) {
+        if let Some(sweep) = &mut self.sweep {
+            let _ = sweep.await;
+            self.sweep = None;
+        }
+    }
+
+    /// Ends the story if the leader has ended: kills the rest of the group, reaps the leader, and
+    /// has killed what had left the group.
     pub(crate) fn settle(&mut self, rung: Rung) -> Option<Exit> {
         let state = os::state(self.leader.as_mut()?);
         if state == State::Running {
             return None;
         }
-        Some(close(self.leader.take()?, state, rung))
+        let exit = close(self.leader.take()?, state, rung);
+        self.sweep = self.mark.take().map(Mark::sweep);
+        Some(exit)
     }
 }
 
@@ -86,11 +106,13 @@ impl Drop for Group {
             return;
         }
         let Some(mut leader) = self.leader.take() else { return };
+        let mark = self.mark.take();
         // Dying takes the leader a moment (longer with much memory), which a runtime's thread must
         // not spend. If even a thread cannot be had, the leader stays a zombie until we exit.
         let reap = move || {
             let state = os::await_end(&mut leader);
             close(leader, state, Rung::Killed);
+            mark.map(Mark::sweep);
         };
         let _ = thread::Builder::new().name("mcplane-reap".to_owned()).spawn(reap);
     }

@@ -4,28 +4,38 @@
 //! started with the first child and kept until we end. It is told on its stdin which groups live.
 //! Only we hold the other end of that pipe (it is close-on-exec, so no child inherits it); when it
 //! closes we are dead, however that happened, and the guard stops every group that is left:
-//! SIGTERM, up to two seconds of grace, SIGKILL. With no groups left it ends at once. Until then it
-//! sleeps in `read` and costs no CPU.
+//! SIGTERM, up to two seconds of grace, SIGKILL. Then it sends SIGKILL to what has left its group,
+//! which it finds by our part of the marks (see `mark`), and ends. Until then it sleeps in `read`
+//! and costs no CPU.
 //!
 //! What it does not cover: a child started in the microseconds before our death whose line was not
 //! written yet (its stdin closes all the same), and a system without `/bin/sh`, where children are
 //! started without a guard. Groups are told off the list before their leader is reaped, so the list
 //! never names a stranger; after our death the guard looks ten times a second which groups remain,
-//! and signals no group that it has once seen gone.
+//! and signals no group that it has once seen gone. A shell cannot hold a process as a sweep of
+//! ours does: it looks once more right before the signal, and between the two the race remains.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::mark;
 use crate::os;
 
-/// `g` is the list of living groups: their numbers, each between two spaces. The last loop runs
-/// at most 21 times, a tenth of a second apart: SIGTERM first, SIGKILL last, a look in between.
+/// `g` is the list of living groups: their numbers, each between two spaces. `m` is what their
+/// marks begin with; it comes through the pipe because everybody may read a list of arguments. The
+/// second loop runs at most 21 times, a tenth of a second apart: SIGTERM first, SIGKILL last, a
+/// look in between. The last one runs at most ten times and at least twice, because a process in
+/// the middle of `exec` is not seen. With `-z`, `grep` takes the variables of an environment for
+/// lines and reads all processes at once; where it does not know that (some BusyBox), each is read
+/// by a `tr` of its own. The guard and what it runs have no mark.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
-g=' '
+g=' ' m=
 while read -r op id; do case "$op$g" in
+  =*) m="^MCPLANE_GROUP=$id\." ;;
   +*) g="$g$id " ;;
   -*" $id "*) g="${g%% "$id" *} ${g#* "$id" }" ;;
 esac; done
@@ -33,6 +43,20 @@ n=0; while [ "$g" != ' ' ] && [ $n -le 20 ]; do
   case $n in 0) s=TERM ;; 20) s=KILL ;; *) s=0 ;; esac
   left=' '; for id in $g; do kill -s $s -- "-$id" && left="$left$id "; done
   g=$left; n=$((n + 1)); [ "$g" = ' ' ] || sleep 0.1 || sleep 1
+done 2>/dev/null
+has_mark() { tr '\0' '\n' <"$1" | grep -q "$m"; }
+if printf 'a\0b' | grep -qz '^b'; then
+  marked() { grep -lz "$m" /proc/[0-9]*/environ; }
+else
+  marked() { for id in /proc/[0-9]*/environ; do has_mark "$id" && echo "$id"; done; }
+fi 2>/dev/null
+n=0; while [ -n "$m" ] && [ $n -lt 10 ]; do
+  left=$(marked)
+  for id in $left; do
+    has_mark "$id" && id=${id#/proc/} && kill -s KILL "${id%/environ}"
+  done
+  n=$((n + 1)); [ -z "$left" ] && [ $n -ge 2 ] && break
+  sleep 0.1 || sleep 1
 done 2>/dev/null
 "#;
 
@@ -80,10 +104,10 @@ fn lock() -> MutexGuard<'static, Guard> {
 
 impl Guard {
     /// Writes one line. A line is shorter than `PIPE_BUF`, so that it is written whole or not.
-    fn tell(&mut self, sign: char, group: u32) -> bool {
+    fn tell(&mut self, sign: char, what: impl fmt::Display) -> bool {
         match &mut self.shell {
             Shell::Alive(_, stdin) => {
-                stdin.write_all(format!("{sign} {group}\n").as_bytes()).is_ok()
+                stdin.write_all(format!("{sign} {what}\n").as_bytes()).is_ok()
             }
             Shell::Unborn | Shell::Absent => false,
         }
@@ -102,6 +126,9 @@ impl Guard {
         }
         let Ok((shell, stdin)) = shell() else { return };
         self.shell = Shell::Alive(shell, stdin);
+        if let Some(ours) = mark::ours() {
+            self.tell('=', ours);
+        }
         for group in self.groups.clone() {
             self.tell('+', group);
         }

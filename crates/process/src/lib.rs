@@ -3,7 +3,8 @@
 //! A [`Command`] becomes a [`Child`] that leads its own process group. Its stdin and stdout are
 //! piped, its stderr is drained into a bounded ring. [`Child::stop`] climbs a ladder (close stdin,
 //! SIGTERM, SIGKILL) and no way of losing a `Child` leaves a process behind: dropping it kills the
-//! group, and a guard process kills it when this process dies, even by SIGKILL.
+//! group, and a guard process kills it when this process dies, even by SIGKILL. On Linux that goes
+//! for what has left the group, too.
 //!
 //! Everything runs inside a tokio runtime whose I/O and time drivers are enabled.
 //!
@@ -12,6 +13,7 @@
 //! * `command` what to start, and starting it
 //! * `child`   the running process: pipes, waiting, the stop ladder
 //! * `group`   who may signal and who may reap, and the race between the two
+//! * `mark`    what has left its group and belongs to it all the same
 //! * `guard`   no orphan when this process dies
 //! * `stderr`  the bounded ring of what the child complained about
 //! * `exit`    how it ended, and the text that tells the user
@@ -25,6 +27,7 @@ mod error;
 mod exit;
 mod group;
 mod guard;
+mod mark;
 pub mod observe;
 mod os;
 mod stderr;

@@ -232,11 +232,14 @@ async fn stderr_is_readable_while_the_child_runs() {
 
 #[tokio::test]
 async fn one_that_left_the_group_cannot_hold_us_up() {
-    let mut child = sh("(trap '' HUP; exec setsid sleep 5) & echo $!; sleep 0.1").spawn().unwrap();
+    // Without the mark of its group it may live on.
+    let script = "(trap '' HUP; exec env -u MCPLANE_GROUP setsid sleep 5) & echo $!; sleep 0.1";
+    let mut child = sh(script).spawn().unwrap();
     let escaped = number(&mut child).await;
     let start = Instant::now();
     assert!(within(child.wait()).await.is_success());
     assert!(start.elapsed() < Duration::from_secs(4), "waited for the pipe's other holder");
+    assert!(is_running(escaped));
     let _ = process::kill_process(pid(escaped), Signal::KILL);
 }
 

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::peers::{Era, Kind, Subject, install, subjects};
+use super::peers::{Kind, Subject, install, subjects};
 use super::serving::Serving;
 use super::{folder, median};
 use crate::run::{cargo, run, step};
@@ -53,9 +53,7 @@ pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
     fs::create_dir_all(&folder)?;
     let row =
         |pinned| move |subject| Row { subject, pinned, rounds: Default::default(), trouble: None };
-    let ours = subjects().into_iter().filter(|subject| {
-        subject.kind == Kind::Relay || subject.kind == Kind::Ours && subject.upstream == Era::Legacy
-    });
+    let ours = subjects().into_iter().filter(|subject| subject.kind != Kind::Peer);
     let mut rows: Vec<Row> =
         subjects().into_iter().map(row(false)).chain(ours.map(row(true))).collect();
     for row in &mut rows {
@@ -246,9 +244,13 @@ fn wanted(out: &mut String, rows: &[Row]) {
             ratio(&what("calls/s"), "≥ 0.6 at 10, 50, 100", pair, per_s);
             ratio(&what("p50"), "≤ 1.6 at 1", pair, p50);
         }
-        let same_era = (row("mcplane-modern-legacy"), row("mcplane-legacy-legacy"));
-        let what = format!("modern → legacy ÷ legacy → legacy, calls/s{core}");
-        ratio(&what, "≥ 0.9", same_era, per_s);
+        for (same_era, name) in [
+            ("modern → modern", "mcplane-modern-modern"),
+            ("legacy → legacy", "mcplane-legacy-legacy"),
+        ] {
+            let pair = (row("mcplane-modern-legacy"), row(name));
+            ratio(&format!("modern → legacy ÷ {same_era}, calls/s{core}"), "≥ 0.9", pair, per_s);
+        }
     }
     let ours = find(rows, "mcplane-legacy-legacy", false);
     for peer in rows.iter().filter(|row| row.subject.kind == Kind::Peer && row.is_measured()) {

@@ -61,7 +61,7 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
             Some(request) => (request, seat.lacks.take()),
             None => {
                 if let Some(parked) = &mut seat.parked {
-                    parked.end = Some(Ok((answer.clone(), peer.clone())));
+                    parked.end(Ok((answer.clone(), peer.clone())), &call.caller);
                 }
                 return;
             }

@@ -18,7 +18,7 @@ use mcplane::proto::session::Peer;
 use mcplane::proto::translate;
 use mcplane::proto::types::{Entries, InputRequest};
 use mcplane::proto::version::Revision;
-use mcplane::server::relay::Relayed;
+use mcplane::server::relay::{Caller, Relayed};
 use serde_json::value::RawValue;
 
 use crate::clock;
@@ -34,11 +34,16 @@ const AGAIN: &str = "mcplane.again";
 /// How long a client may take to come back: a person may have to think.
 const PARKED_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 
+/// How long a client may take to come back to a call that has ended, with answers that another call
+/// of it waits for.
+const ENDED_TIME_MAX: Duration = Duration::from_secs(10);
+
 /// What a parked call waits for.
 pub(crate) struct Parked {
     questions: Vec<Question>,
     /// How the call ended while nobody was there to hear it.
-    pub(crate) end: Option<Result<(Message, Peer), ErrorObject>>,
+    end: Option<Result<(Message, Peer), ErrorObject>>,
+    ended: Option<Instant>,
     last_key: usize,
 }
 
@@ -49,10 +54,13 @@ struct Question {
     life: u32,
     id: Id,
     method: Method,
+    message: Message,
     upstream: Revision,
     key: String,
     /// Its entry of `inputRequests`.
     entry: Vec<u8>,
+    /// The client knows of it, and may come back with the answer.
+    is_told: bool,
 }
 
 /// The parked calls of one upstream, by their state.
@@ -91,7 +99,7 @@ impl Parking {
         let request = {
             let mut seat = call.seat();
             let parked = seat.parked.get_or_insert_with(|| {
-                Box::new(Parked { questions: Vec::new(), end: None, last_key: 0 })
+                Box::new(Parked { questions: Vec::new(), end: None, ended: None, last_key: 0 })
             });
             parked.last_key += 1;
             parked.questions.push(Question {
@@ -99,9 +107,11 @@ impl Parking {
                 life: worker.life(),
                 id: id.clone(),
                 method,
+                message: question.clone(),
                 upstream,
                 key: format!("q{}", parked.last_key),
                 entry,
+                is_told: false,
             });
             seat.request.take()
         };
@@ -150,6 +160,7 @@ impl Parking {
         });
         let is_asking = !parked.questions.is_empty();
         if let Some(end) = parked.end.take() {
+            parked.close(&call.caller);
             drop(seat);
             match end {
                 Ok((answer, peer)) => super::respond(request, &call, &answer, &peer, false),
@@ -184,9 +195,19 @@ impl Parking {
 
     /// Gives up the calls whose clients did not come back.
     pub(crate) fn expire(&self) {
+        let now = clock::now();
         let expired: Vec<_> = {
             let mut calls = self.calls();
-            let late = |place: &Place| clock::now().duration_since(place.since) >= PARKED_TIME_MAX;
+            for Place { call, .. } in calls.values() {
+                let mut seat = call.seat();
+                let parked = seat.parked.as_mut().filter(|parked| {
+                    parked.ended.is_some_and(|at| now.duration_since(at) >= ENDED_TIME_MAX)
+                });
+                if let Some(parked) = parked {
+                    parked.close(&call.caller);
+                }
+            }
+            let late = |place: &Place| now.duration_since(place.since) >= PARKED_TIME_MAX;
             calls.extract_if(|_, place| late(place)).map(|(_, place)| place.call).collect()
         };
         for call in expired {
@@ -199,8 +220,10 @@ impl Parking {
         let state = format!("{PREFIX}{}", super::unguessable()?);
         let mut out = Vec::new();
         {
-            let seat = call.seat();
-            let questions = seat.parked.as_ref().map_or(&[][..], |parked| &parked.questions);
+            let mut seat = call.seat();
+            let questions =
+                seat.parked.as_mut().map_or(&mut [][..], |parked| &mut parked.questions);
+            questions.iter_mut().for_each(|asked| asked.is_told = true);
             let entries: Vec<_> =
                 questions.iter().map(|asked| (asked.key.as_str(), &*asked.entry)).collect();
             translate::input_required(request.id_json(), &entries, &state, None, &mut out);
@@ -232,6 +255,27 @@ pub(crate) enum Resumed {
     Again(Arc<Call>),
     /// Its answer is on its way back.
     Answered,
+}
+
+impl Parked {
+    /// How the call ended while its client was away. What its upstream still asks was asked for
+    /// another call of this client, who may yet answer what it knows of.
+    pub(crate) fn end(&mut self, end: Result<(Message, Peer), ErrorObject>, caller: &Caller) {
+        (self.end, self.ended) = (Some(end), Some(clock::now()));
+        self.put_again(caller, |question| !question.is_told);
+    }
+
+    /// The client will not answer any more.
+    pub(crate) fn close(&mut self, caller: &Caller) {
+        self.put_again(caller, |_| true);
+    }
+
+    fn put_again(&mut self, caller: &Caller, which: fn(&Question) -> bool) {
+        for question in self.questions.extract_if(.., |question| which(question)) {
+            let Question { worker, life, method, message, .. } = question;
+            let _ = worker.send(Command::Asked(life, caller.clone(), method, Box::new(message)));
+        }
+    }
 }
 
 impl Question {

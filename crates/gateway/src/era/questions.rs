@@ -77,7 +77,7 @@ impl Questions {
                 // A call that ends takes its questions along. Its upstream still asks: it was
                 // another call's.
                 Err(_) if call.seat().request.is_none() => {
-                    Command::Asked(life, method, Box::new(question))
+                    Command::Asked(life, call.caller.clone(), method, Box::new(question))
                 }
                 answer => Command::Reply(life, of, answer),
             };

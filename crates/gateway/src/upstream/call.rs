@@ -89,7 +89,7 @@ impl Call {
         let request = {
             let mut seat = self.seat();
             if let Some(parked) = &mut seat.parked {
-                parked.end = Some(Err(error.clone()));
+                parked.end(Err(error.clone()), &self.caller);
             }
             seat.request.take()
         };
@@ -105,23 +105,18 @@ impl Call {
 
 impl Cancel for Call {
     fn cancel(&self) {
-        let (request, worker) = {
+        let request = {
             let mut seat = self.seat();
             // Its client went away with a question, to come back with the answer.
             if seat.parked.is_some() && seat.request.is_none() {
                 return;
             }
-            seat.is_cancelled = true;
-            seat.parked = None;
-            (seat.request.take(), seat.worker.take())
+            self.drop_out(&mut seat);
+            seat.request.take()
         };
         if let Some(request) = request {
             // Nothing may be sent for it: its client may use the id again.
             request.answer_now(&mut Vec::new(), |_, _| {});
-        }
-        // The queue drops what is cancelled when its turn comes.
-        if let Some((worker, life)) = worker {
-            worker.cancel(life, self.id());
         }
     }
 }
@@ -129,15 +124,19 @@ impl Cancel for Call {
 impl Call {
     /// Gives a call up whose client did not come back.
     pub(crate) fn abandon(&self) {
-        let worker = {
-            let mut seat = self.seat();
-            seat.is_cancelled = true;
-            seat.parked = None;
-            seat.request = None;
-            seat.worker.take()
-        };
-        if let Some((worker, life)) = worker {
+        let mut seat = self.seat();
+        seat.request = None;
+        self.drop_out(&mut seat);
+    }
+
+    /// Nobody waits any more. The queue drops what is cancelled when its turn comes.
+    fn drop_out(&self, seat: &mut Seat) {
+        seat.is_cancelled = true;
+        if let Some((worker, life)) = seat.worker.take() {
             worker.cancel(life, self.id());
+        }
+        if let Some(mut parked) = seat.parked.take() {
+            parked.close(&self.caller);
         }
     }
 }

@@ -207,9 +207,9 @@ impl<'a> Drive<'a> {
             Some(Command::Ask(method, params, patience, waiting)) => {
                 self.ask(now, method, &params, patience, waiting);
             }
-            Some(Command::Asked(life, method, question)) => {
+            Some(Command::Asked(life, caller, method, question)) => {
                 if life == self.worker.life() {
-                    self.asked(method, &question);
+                    self.asked(method, &question, Some(&caller));
                 }
                 return;
             }
@@ -378,7 +378,7 @@ impl<'a> Drive<'a> {
                     era::note_progress(call, message);
                 }
             }
-            (ClientEvent::Asked(method), Some(message)) => self.asked(method, message),
+            (ClientEvent::Asked(method), Some(message)) => self.asked(method, message, None),
             (ClientEvent::Withdrawn(id), _) => self.pool.questions.withdrawn(self.worker, &id),
             (ClientEvent::Notification(method, _), Some(message)) => self.heard(method, message),
             (ClientEvent::Handled, Some(message))

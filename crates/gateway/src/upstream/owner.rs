@@ -16,12 +16,15 @@ use crate::era;
 
 impl Drive<'_> {
     /// A question of a legacy upstream. Nothing says which call it belongs to, so it is passed on
-    /// only where there is no doubt.
-    pub(super) fn asked(&mut self, method: Method, message: &Message) {
+    /// only where there is no doubt: to nobody else than `before`, if it was put to a caller already.
+    pub(super) fn asked(&mut self, method: Method, message: &Message, before: Option<&Caller>) {
         let Some(id) = message.id() else { return };
         let revision = self.session.peer().map_or(Revision::LATEST_LEGACY, |peer| peer.revision);
         let start = self.out.len();
         let answer = match self.owner() {
+            Owner::Call(call) if before.is_some_and(|before| !is_same(before, &call.caller)) => {
+                Err("the call that this belongs to has ended".into())
+            }
             Owner::Nobody if method == Method::RootsList => Ok(self.pool.roots()),
             Owner::Gone => Err("the call that this belongs to was cancelled".into()),
             Owner::Nobody => Err("nobody has a call in flight that this could belong to".into()),
@@ -60,8 +63,7 @@ impl Drive<'_> {
             if !call.method.takes_input() {
                 continue;
             }
-            let is_same = |other: &Caller| *other == call.caller && other.connection.is_some();
-            if !caller.is_none_or(is_same) {
+            if !caller.is_none_or(|other| is_same(other, &call.caller)) {
                 return Owner::Several(self.session.tags().count());
             }
             caller = Some(&call.caller);
@@ -128,6 +130,11 @@ impl Drive<'_> {
             _ => self.end = Some(End::Broken(why)),
         }
     }
+}
+
+/// Whether both are one client: of those without a connection nobody can tell.
+fn is_same(one: &Caller, other: &Caller) -> bool {
+    one == other && one.connection.is_some()
 }
 
 enum Owner {

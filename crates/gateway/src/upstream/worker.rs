@@ -12,6 +12,7 @@ use mcplane::proto::message::Message;
 use mcplane::proto::method::Method;
 use mcplane::proto::session::Peer;
 use mcplane::proto::version::{Era, Revision};
+use mcplane::server::relay::Caller;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
@@ -67,9 +68,9 @@ pub(crate) enum Command {
     Cancel(u32, i64),
     /// A request of the gateway itself: method, parameters, patience, who waits.
     Ask(Method, Vec<u8>, Duration, Waiting),
-    /// A question of the upstream that has not reached its client, on the connection on which it
-    /// was asked.
-    Asked(u32, Method, Box<Message>),
+    /// A question of the upstream that was put to this caller and not answered, on the connection
+    /// on which it was asked.
+    Asked(u32, Caller, Method, Box<Message>),
     /// The answer to a question of the upstream, on the connection on which it was asked.
     Reply(u32, Id, Result<Bytes, ErrorObject>),
     /// The parameters of the one `subscriptions/listen` of a modern upstream.

@@ -340,9 +340,12 @@ impl Client {
         let call = self.calls.iter().find(|call| call.planned.plan.tag == tag)?;
         let step = call.planned.plan.steps.get(usize::try_from(place).ok()?)?;
         let text = text.as_str()?;
-        // A question names no call. One that was put for a call that ended meanwhile, and was
-        // another's, is put again.
-        let ended = self.calls.iter().filter(|call| call.is_over()).count();
+        // A question names no call. One that was put for a call that ended meanwhile, here or at
+        // the server, and was another's, is put again.
+        let has_ended = |call: &&Open| {
+            call.is_over() || !self.world.trace(&call.planned.plan.tag).ended.is_empty()
+        };
+        let ended = self.calls.iter().filter(has_ended).count();
         let times = self.questions.entry(text.to_owned()).or_default();
         *times += 1;
         if *times > ended + 1 && self.world.trace(tag).began.len() < 2 {
@@ -437,16 +440,17 @@ impl Open {
         let (world, expect) = (&client.world, client.script.expect);
         let (plan, trace) = (&self.planned.plan, world.trace(&self.planned.plan.tag));
         let wrong = |what: &str| client.wrong(&format!("{}: {what}", plan.tag));
-        let most = 1 + usize::from(expect.retry && self.planned.reads);
-        if trace.began.len() > most {
+        let may_repeat = expect.retry && self.planned.reads;
+        if trace.began.len() > 1 + usize::from(may_repeat) || trace.is_repeated && !may_repeat {
             wrong(&format!("it was sent {} times", trace.began.len()));
         }
+        let is_repeated = trace.began.len() > 1 || trace.is_repeated;
         if let Some(at) = self.cancelled {
             world.count("cancelled");
             self.check_cancelled(at, client);
         }
         let all = plan.places(Step::Progress);
-        let is_whole = self.end == Some(End::Answered) && trace.began.len() == 1;
+        let is_whole = self.end == Some(End::Answered) && !is_repeated;
         if is_whole {
             // What a newer client is told while it is away with a question is lost.
             let may_miss = self.ids.len() > 1;
@@ -458,7 +462,7 @@ impl Open {
             if !(self.logs == logs || may_miss && is_part(&self.logs, &logs)) {
                 wrong(&format!("log messages {:?} instead of {logs:?}", self.logs));
             }
-        } else if trace.began.len() == 1 && !is_part(&self.progress, &all) {
+        } else if !is_repeated && !is_part(&self.progress, &all) {
             wrong(&format!("progress {:?}, which is no part of {all:?}", self.progress));
         }
         let left = client.script.leaves.is_some();

@@ -120,8 +120,11 @@ fn arrive(world: &World, life: u64, tags: &mut HashMap<String, String>, line: &V
     match line["method"].as_str() {
         Some("tools/call") => {
             let tag = line["params"]["arguments"]["tag"].as_str().unwrap().to_owned();
-            if line["params"].get("requestState").is_none() {
-                world.began(&tag, life);
+            match line["params"].get("requestState") {
+                None => world.began(&tag, life),
+                Some(state) => world.note(&tag, |trace| {
+                    trace.is_repeated |= !trace.states.insert(state.to_string());
+                }),
             }
             tags.insert(line["id"].to_string(), tag);
         }

@@ -33,6 +33,9 @@ pub(crate) struct Trace {
     pub(crate) cancelled: Vec<Instant>,
     pub(crate) ended: Vec<Instant>,
     pub(crate) life: u64,
+    /// With which states it was resumed, and whether it was with one of them twice.
+    pub(crate) states: BTreeSet<String>,
+    pub(crate) is_repeated: bool,
 }
 
 impl World {

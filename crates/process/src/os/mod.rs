@@ -1,10 +1,14 @@
 //! The calls that differ between systems, behind one small set of functions.
 
+#[cfg(target_os = "linux")]
+mod environ;
 #[cfg(not(unix))]
 mod portable;
 #[cfg(unix)]
 mod unix;
 
+#[cfg(target_os = "linux")]
+pub(crate) use environ::kill_marked;
 #[cfg(not(unix))]
 pub(crate) use portable::*;
 #[cfg(unix)]
@@ -27,6 +31,12 @@ pub(crate) enum State {
     Ended,
     /// It is not our child any more: another part of this program has reaped it.
     Lost,
+}
+
+/// The other systems do not tell what a process was started with.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn kill_marked(_: &str, _: &std::collections::BTreeSet<&[u8]>) -> crate::mark::Found {
+    crate::mark::Found::Nothing
 }
 
 /// A signal to a whole group.
