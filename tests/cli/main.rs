@@ -6,6 +6,7 @@
 //! - `inspect`: looking, calling, and the command line
 //! - `fixture`: the built-in server on its own
 //! - `readme`: what the README promises
+//! - `truth`: measuring what is known beforehand
 //! - `server`: a server in shell, for what the fixture never does
 
 #![cfg(unix)]
@@ -23,6 +24,7 @@ mod import;
 mod inspect;
 mod readme;
 mod server;
+mod truth;
 
 use std::{
     fs,
