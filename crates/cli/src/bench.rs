@@ -3,7 +3,7 @@
 mod args;
 mod floor;
 mod transports;
-mod watch;
+pub(crate) mod watch;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -19,6 +19,7 @@ use mcplane_lab::{
 use mcplane_process::Command;
 
 pub use args::BenchArgs;
+pub(crate) use args::{RawJson, calls_or_time, duration, raw_json};
 pub use floor::{FloorArgs, run as floor};
 use transports::Matrix;
 

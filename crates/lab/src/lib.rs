@@ -21,8 +21,10 @@
 //! * `measure`     slices of target and floor in turn
 //! * `job`         one target: opened, tried, warmed up, closed, reported
 //! * `run`         a run from start to end, of one target or of several in turns
+//! * `stats`       the statistics behind verdicts
 //! * `report`      the result for people and for machines
 //! * `lint`        figures that cannot be, in our results and in those of others
+//! * `verdict`     what a difference, a regression, a drift is
 //! * `environment` the machine that it was measured on
 //! * `control`     progress out, the wish to stop in
 //! * `pin`         one core for generator and server
@@ -43,7 +45,9 @@ mod plan;
 mod record;
 pub mod report;
 mod run;
+pub mod stats;
 mod target;
+pub mod verdict;
 mod warm;
 
 pub use control::{Control, Stage};

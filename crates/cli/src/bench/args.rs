@@ -148,6 +148,13 @@ pub enum Spread {
 #[non_exhaustive]
 pub struct RawJson(Box<RawValue>);
 
+impl RawJson {
+    /// The text.
+    pub fn into_inner(self) -> Box<RawValue> {
+        self.0
+    }
+}
+
 impl BenchArgs {
     /// One plan for each concurrency.
     ///
@@ -226,11 +233,11 @@ impl BenchArgs {
     }
 }
 
-fn raw_json(text: &str) -> Result<RawJson, String> {
+pub(crate) fn raw_json(text: &str) -> Result<RawJson, String> {
     serde_json::from_str(text).map(RawJson).map_err(|error| format!("not JSON: {error}"))
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..) {
         Some("ms") => 1e-3,
@@ -260,7 +267,7 @@ fn ramp(text: &str) -> Result<Shape, String> {
     Ok(Shape::Ramp { from_per_s, to_per_s })
 }
 
-fn calls_or_time(text: &str) -> Result<Until, String> {
+pub(crate) fn calls_or_time(text: &str) -> Result<Until, String> {
     text.parse().map(Until::Calls).or_else(|_| duration(text).map(Until::Elapsed))
 }
 

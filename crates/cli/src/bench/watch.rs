@@ -14,10 +14,10 @@ use mcplane_lab::{Control, Stage};
 const EVERY: Duration = Duration::from_millis(100);
 
 /// The exit code of a program that the user interrupted: 128 + SIGINT.
-pub(super) const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// The first Ctrl-C ends the run, which then reports what it has; the second ends the program.
-pub(super) fn stop_on_interrupt(control: &Arc<Control>) -> anyhow::Result<()> {
+pub(crate) fn stop_on_interrupt(control: &Arc<Control>) -> anyhow::Result<()> {
     let control = Arc::clone(control);
     let wait = move || -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -34,13 +34,13 @@ pub(super) fn stop_on_interrupt(control: &Arc<Control>) -> anyhow::Result<()> {
 }
 
 /// A progress bar on stderr, if that is a terminal.
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watcher {
-    pub(super) fn start(control: &Arc<Control>, title: String) -> Self {
+    pub(crate) fn start(control: &Arc<Control>, title: String) -> Self {
         let done = Arc::new(AtomicBool::new(false));
         if !std::io::stderr().is_terminal() {
             return Self { done, thread: None };
@@ -63,7 +63,7 @@ impl Watcher {
     }
 
     /// Removes the bar.
-    pub(super) fn finish(self) {
+    pub(crate) fn finish(self) {
         self.done.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread {
             thread.thread().unpark();

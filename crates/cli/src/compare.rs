@@ -1,0 +1,276 @@
+//! `mcplane compare`: which of several servers is faster, or what a gateway costs.
+//!
+//! * `words`   — what a target is, from one argument.
+//! * `service` — a command that listens at a known address.
+//! * `rounds`  — the runs, in turns.
+//! * `files`   — results that were measured apart.
+
+mod files;
+mod rounds;
+mod service;
+mod words;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use mcplane_lab::verdict::{Contest, PAIRS_DEFAULT, PAIRS_MIN, Role};
+use mcplane_lab::{Control, Environment, Error, Plan, Speak, Until};
+
+use crate::bench::{RawJson, calls_or_time, duration, raw_json, watch};
+use words::Subject;
+
+/// Most targets at once.
+const TARGETS_MAX: usize = 16;
+
+/// Most pairs of runs.
+const PAIRS_MAX: usize = 1000;
+
+/// Measure several servers in turns and say which is faster, or what a gateway adds.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A target is one argument:
+  'npx -y my-server'                 a command that speaks over stdio
+  'my-server --http @ http'          a command that prints the address where it listens (http, sse, ws, tcp, unix)
+  'my-server --port 9 @ http://127.0.0.1:9/mcp'   a command that listens at that address
+  http://127.0.0.1:9/mcp             a server that runs already
+  result.json                        a result of `mcplane bench --json` (all targets, or none)
+A gateway has the same forms; {server} in its command is where the server's command goes, and a
+command without @ prints its HTTP address.
+
+Examples:
+  mcplane compare 'node a.js' 'python b.py' --tool echo --args '{\"text\":\"x\"}'
+  mcplane compare 'node a.js' --through 'mcplane serve --listen 127.0.0.1:0 -- {server}'
+  mcplane compare before.json after.json
+
+Exit code: 0 compared, 1 a server answered with errors, 2 usage, 3 a server could not be reached.")]
+#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
+pub struct CompareArgs {
+    /// Servers, or results; the first is what the others are compared with
+    #[arg(value_name = "TARGET", required = true)]
+    pub targets: Vec<String>,
+    /// A gateway: the first server is measured directly and through it (repeatable)
+    #[arg(long, value_name = "GATEWAY")]
+    pub through: Vec<String>,
+    /// Runs of each target
+    #[arg(long, value_name = "N", default_value_t = PAIRS_DEFAULT)]
+    pub pairs: usize,
+    /// Least effect that matters
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
+    pub effect: f64,
+    /// Do not measure the first target against itself
+    #[arg(long)]
+    pub no_calibration: bool,
+    /// Tool to call; by default one that is cheap and changes nothing
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Arguments of the tool; by default built from its input schema
+    #[arg(long, value_name = "JSON", value_parser = raw_json, requires = "tool")]
+    pub args: Option<RawJson>,
+    /// Calls in flight per session
+    #[arg(long, short, value_name = "N", default_value_t = 1)]
+    pub concurrency: usize,
+    /// Connections; over stdio, processes
+    #[arg(long, short, value_name = "N", default_value_t = 1)]
+    pub sessions: usize,
+    /// Time of each run
+    #[arg(long, short, value_name = "TIME", value_parser = duration, default_value = "2s")]
+    pub duration: Duration,
+    /// Calls of each run, in place of a time
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
+    pub requests: Option<u64>,
+    /// Calls (100) or time (1s) to throw away at the start of each run
+    #[arg(long, value_name = "N|TIME", value_parser = calls_or_time, default_value = "500ms")]
+    pub warmup: Until,
+    /// Longest time for one call
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub timeout: Duration,
+    /// Longest time for each step of starting up
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
+    pub start_timeout: Duration,
+    /// Do not compare each result with the first
+    #[arg(long)]
+    pub no_check: bool,
+    /// Keep generator and servers on this core
+    #[arg(long, value_name = "CPU")]
+    pub pin: Option<usize>,
+    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18
+    #[arg(long, visible_alias = "revision", value_name = "ERA", default_value = "auto")]
+    pub era: Speak,
+    /// Header of every HTTP request and of the WebSocket handshake to every address (repeatable)
+    #[arg(long = "header", value_name = "'NAME: VALUE'")]
+    pub headers: Vec<String>,
+    /// Write everything as JSON to a file, or to stdout in place of the table (-)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Measures the targets in turns, or reads their results, and prints what they come to.
+///
+/// # Errors
+/// When the report cannot be written.
+pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    if args.targets.iter().all(|target| is_result(target)) {
+        return files::compare(args);
+    }
+    let (subjects, plan) = match asked(args) {
+        Ok(asked) => asked,
+        Err(wrong) => return Ok(complain(&wrong, 2)),
+    };
+    let environment = Environment::look();
+    let control = Arc::new(Control::default());
+    watch::stop_on_interrupt(&control)?;
+    let (sides, failed) = rounds::measure(&subjects, &plan, args.pairs, &control)?;
+    let has_pairs = sides.iter().all(|(_, _, runs)| runs.len() >= PAIRS_MIN);
+    let contest = Contest::new(environment, args.effect, sides);
+    if has_pairs {
+        print(args, &contest)?;
+    }
+    Ok(match failed {
+        Some(error) if error.is_usage() => complain(&error.to_string(), 2),
+        Some(error) if error.is_unreachable() => complain(&error.to_string(), 3),
+        Some(Error::Interrupted) if has_pairs => ExitCode::from(u8::from(!contest.is_clean())),
+        Some(Error::Interrupted) => complain("stopped before there were three pairs", 130),
+        Some(error) => complain(&error.to_string(), 1),
+        None => ExitCode::from(u8::from(!contest.is_clean())),
+    })
+}
+
+/// The targets with their parts, and the plan of a run.
+fn asked(args: &CompareArgs) -> Result<(Vec<(Subject, Role)>, Plan), String> {
+    if !(PAIRS_MIN..=PAIRS_MAX).contains(&args.pairs) {
+        return Err(format!("--pairs: got {}; it takes {PAIRS_MIN} to {PAIRS_MAX}", args.pairs));
+    }
+    let count = args.targets.len() + args.through.len();
+    if !(2..=TARGETS_MAX).contains(&count) {
+        return Err(format!("{count} targets; it takes 2 to {TARGETS_MAX}, or one and --through"));
+    }
+    let mut subjects = Vec::new();
+    for target in &args.targets {
+        let role = if subjects.is_empty() { Role::Base } else { Role::Rival };
+        subjects.push((Subject::parse(target, &args.headers)?, role));
+    }
+    for gateway in &args.through {
+        let server = args.targets.first().map_or("", String::as_str);
+        subjects.push((Subject::gateway(gateway, server, &args.headers)?, Role::Gateway));
+    }
+    if !args.no_calibration {
+        let base = subjects.first().map(|(base, _)| (base.clone(), Role::Calibration));
+        subjects.extend(base);
+    }
+    let until = args.requests.map_or(Until::Elapsed(args.duration), Until::Calls);
+    let plan = Plan {
+        tool: args.tool.clone(),
+        args: args.args.clone().map(RawJson::into_inner),
+        concurrency: args.concurrency,
+        until,
+        warmup: args.warmup,
+        timeout: args.timeout,
+        start_timeout: args.start_timeout,
+        sessions: args.sessions,
+        check: !args.no_check,
+        speak: args.era,
+        pin: args.pin,
+        slices: 1,
+        ..Plan::default()
+    };
+    plan.validate().map_err(|error| error.to_string())?;
+    Ok((subjects, plan))
+}
+
+fn is_result(target: &str) -> bool {
+    let path = Path::new(target);
+    path.extension().is_some_and(|extension| extension == "json") && path.is_file()
+}
+
+fn print(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
+    if args.json.as_deref() != Some(Path::new("-")) {
+        io::stdout().lock().write_all(contest.to_text().as_bytes())?;
+    }
+    args.json.as_deref().map_or(Ok(()), |path| write_json(path, contest))
+}
+
+/// Writes JSON to a file, or to stdout for `-`.
+pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        let mut stdout = io::stdout().lock();
+        serde_json::to_writer_pretty(&mut stdout, value)?;
+        return Ok(writeln!(stdout)?);
+    }
+    let cannot = || format!("cannot write {}", path.display());
+    let mut file = BufWriter::new(File::create(path).with_context(cannot)?);
+    serde_json::to_writer_pretty(&mut file, value).with_context(cannot)?;
+    file.write_all(b"\n").and_then(|()| file.flush()).with_context(cannot)
+}
+
+/// A fraction: `5%`, or `5`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim_end_matches('%').trim().parse().map_err(|_| "not a percentage")?;
+    match number {
+        number if number > 0.0 && number <= 100.0 => Ok(number / 100.0),
+        _ => Err("it takes more than 0 % to 100 %".to_owned()),
+    }
+}
+
+pub(crate) fn complain(what: &str, code: u8) -> ExitCode {
+    eprintln!("error: {what}");
+    ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        compare: CompareArgs,
+    }
+
+    fn parse(words: &[&str]) -> Result<CompareArgs, clap::Error> {
+        let cli = Cli::try_parse_from(["compare"].iter().chain(words));
+        cli.map(|cli| cli.compare)
+    }
+
+    fn roles(words: &[&str]) -> Result<Vec<Role>, String> {
+        let (subjects, _) = asked(&parse(words).unwrap())?;
+        Ok(subjects.into_iter().map(|(_, role)| role).collect())
+    }
+
+    #[test]
+    fn each_target_has_its_part() {
+        use Role::{Base, Calibration, Gateway, Rival};
+        assert_eq!(roles(&["a", "b"]).unwrap(), [Base, Rival, Calibration]);
+        assert_eq!(roles(&["a", "b", "c", "--no-calibration"]).unwrap(), [Base, Rival, Rival]);
+        let through = ["a", "--through", "gw -- {server}", "--no-calibration"];
+        assert_eq!(roles(&through).unwrap(), [Base, Gateway]);
+    }
+
+    #[test]
+    fn flags_reach_the_plan() {
+        let words = ["a", "b", "-c", "4", "-d", "1s", "--warmup", "20", "--effect", "2.5%"];
+        let args = parse(&words).unwrap();
+        let (_, plan) = asked(&args).unwrap();
+        assert_eq!((plan.concurrency, plan.warmup), (4, Until::Calls(20)));
+        assert_eq!(plan.until, Until::Elapsed(Duration::from_secs(1)));
+        assert!((args.effect - 0.025).abs() < 1e-12 && args.pairs == 10);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert!(roles(&["a"]).unwrap_err().contains("2 to 16"));
+        assert!(roles(&["a", "b", "--pairs", "2"]).unwrap_err().starts_with("--pairs"));
+        assert!(roles(&["a", "b", "-c", "0"]).unwrap_err().starts_with("--concurrency"));
+        assert!(roles(&["a", "'b"]).unwrap_err().contains("not closed"));
+        for words in [&[][..], &["a", "--effect", "0"], &["a", "--args", "{}"]] {
+            assert!(parse(words).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Several targets measured in turns: everything that `mcplane compare` found out.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Comparison, Metric, compare};
+use crate::environment::Environment;
+use crate::report::Run;
+use crate::stats::median;
+
+/// The format of the JSON that this version writes.
+const SCHEMA: &str = "mcplane.compare/1";
+
+/// What was found out about targets that were measured in turns.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Contest {
+    /// `mcplane.compare/1`.
+    pub schema: String,
+    /// The machine.
+    pub environment: Environment,
+    /// The least effect that matters, as a fraction.
+    pub effect: f64,
+    /// Pairs of runs: runs of each side.
+    pub pairs: usize,
+    /// A, with which the others are compared, then those, and A again if it was calibrated.
+    pub sides: Vec<Side>,
+    /// The runs of all sides, side after side, each in the order of time.
+    pub runs: Vec<Run>,
+}
+
+/// One target and how it compares with A.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Side {
+    /// `A`, `B`, …
+    pub name: String,
+    /// What part it has.
+    pub role: Role,
+    /// The command line or address.
+    pub target: String,
+    /// Its transport and revision.
+    pub spoken: String,
+    /// How many of the contest's runs are its own.
+    pub runs: usize,
+    /// Calls that failed, in all of its runs.
+    pub errors: u64,
+    /// What the first failure looked like.
+    pub first_failure: Option<String>,
+    /// The median of the runs' greatest resident memory, in bytes.
+    pub rss_bytes: Option<f64>,
+    /// The median of the runs' most processes.
+    pub processes: Option<f64>,
+    /// Against A; empty for A itself. A figure that fewer than three pairs have is left out.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// The part of a side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(clippy::exhaustive_enums, reason = "a side is one of these")]
+pub enum Role {
+    /// What the others are compared with.
+    Base,
+    /// Compared with it.
+    Rival,
+    /// The base reached through a gateway.
+    Gateway,
+    /// The base once more, to see the machine's noise.
+    Calibration,
+}
+
+impl Contest {
+    /// Compares the runs of the sides, the first of which is A. Runs with the same index were
+    /// neighbours in time. Sides that have more runs than the shortest lose the last ones.
+    #[must_use]
+    pub fn new(
+        environment: Environment,
+        effect: f64,
+        sides: Vec<(String, Role, Vec<Run>)>,
+    ) -> Self {
+        let pairs = sides.iter().map(|(_, _, runs)| runs.len()).min().unwrap_or(0);
+        let base: Vec<_> = match sides.first() {
+            Some((_, _, runs)) => runs.iter().take(pairs).cloned().collect(),
+            None => Vec::new(),
+        };
+        let again = sides.iter().find(|(_, role, _)| *role == Role::Calibration);
+        let noise = again.map(|(_, _, runs)| compared(&base, runs, effect)).unwrap_or_default();
+        let of = |(at, (target, role, runs)): (usize, &(String, Role, Vec<Run>))| {
+            let mut comparisons = match role {
+                Role::Base => Vec::new(),
+                Role::Calibration => noise.clone(),
+                Role::Rival | Role::Gateway => compared(&base, runs, effect),
+            };
+            if *role != Role::Calibration {
+                comparisons = calibrated(comparisons, &noise);
+            }
+            Side::new(at, target, *role, runs, comparisons)
+        };
+        let named = sides.iter().enumerate().map(of).collect();
+        let runs = sides.into_iter().flat_map(|(_, _, runs)| runs).collect();
+        Self { schema: SCHEMA.to_owned(), environment, effect, pairs, sides: named, runs }
+    }
+
+    /// Whether every call of every side succeeded.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.runs.iter().all(Run::is_clean)
+    }
+}
+
+impl Side {
+    fn new(
+        at: usize,
+        target: &str,
+        role: Role,
+        runs: &[Run],
+        comparisons: Vec<Comparison>,
+    ) -> Self {
+        let letter = u8::try_from(at).ok().and_then(|at| b'A'.checked_add(at)).map(char::from);
+        let name = match role {
+            Role::Calibration => "A again".to_owned(),
+            _ => letter.unwrap_or('?').to_string(),
+        };
+        let middle = |of: fn(&Run) -> Option<u64>| {
+            median(&runs.iter().filter_map(of).map(|value| value as f64).collect::<Vec<_>>())
+        };
+        let spoken = |run: &Run| format!("{} {}", run.target.transport, run.target.revision);
+        let broken = |run: &Run| run.results.first_failure.clone().or_else(|| run.broken.clone());
+        Self {
+            name,
+            role,
+            target: target.to_owned(),
+            spoken: runs.first().map(spoken).unwrap_or_default(),
+            runs: runs.len(),
+            errors: runs.iter().map(|run| run.results.errors.total()).sum(),
+            first_failure: runs.iter().find_map(broken),
+            rss_bytes: middle(|run| run.results.resources.rss_bytes_max),
+            processes: middle(|run| run.results.resources.processes_max),
+            comparisons,
+        }
+    }
+}
+
+/// Every metric that enough pairs have.
+fn compared(a: &[Run], b: &[Run], effect: f64) -> Vec<Comparison> {
+    let value = |run: &Run, metric: Metric| {
+        let results = &run.results;
+        metric.of(results.throughput_per_s, &results.latency, results.resources.cpu_ns_per_call)
+    };
+    let of = |metric: Metric| {
+        let both = |(a, b)| Some((value(a, metric)?, value(b, metric)?));
+        let (a, b): (Vec<_>, Vec<_>) = a.iter().zip(b).filter_map(both).unzip();
+        compare(metric, &a, &b, true, effect)
+    };
+    Metric::ALL.into_iter().filter_map(of).collect()
+}
+
+fn calibrated(comparisons: Vec<Comparison>, noise: &[Comparison]) -> Vec<Comparison> {
+    let with = |comparison: Comparison| match noise.iter().find(|n| n.metric == comparison.metric) {
+        Some(noise) => comparison.calibrated(noise),
+        None => comparison,
+    };
+    comparisons.into_iter().map(with).collect()
+}

@@ -1,0 +1,139 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A result whose slices have these throughputs, and latencies that go with them.
+fn result(slices: &[f64]) -> Value {
+    let slice = |rate: &f64| {
+        json!({"throughput_per_s": rate, "p50_ns": (1e9 / rate) as u64,
+            "p99_ns": (3e9 / rate) as u64})
+    };
+    let mean = slices.iter().sum::<f64>() / slices.len() as f64;
+    json!({"schema": "mcplane.bench/1", "unknown": 1, "runs": [{
+        "plan": {"concurrency": 4, "sessions": 1, "tool": "echo"},
+        "target": {"target": "server", "transport": "stdio", "server": "s", "call_bytes": 100,
+            "result_bytes": 50},
+        "results": {
+            "calls_ok": 10000,
+            "errors": {"transport": 0, "timeout": 0},
+            "throughput_per_s": mean,
+            "latency": {"count": 10000, "p50_ns": (1e9 / mean) as u64,
+                "p95_ns": (2e9 / mean) as u64, "p99_ns": (3e9 / mean) as u64},
+            "resources": {"rss_bytes_max": 10_485_760},
+            "slices": slices.iter().map(slice).collect::<Vec<_>>()
+        },
+        "broken": null
+    }]})
+}
+
+fn judged(before: &Value, after: &Value, profile: &str, assertions: &str) -> Gate {
+    let read = |value: &Value| Recorded::parse(value.to_string().as_bytes()).unwrap();
+    let assertions = match assertions {
+        "" => Assertions::default(),
+        text => text.parse().unwrap(),
+    };
+    gate(&read(before), &read(after), &Profile::named(profile).unwrap(), &assertions)
+}
+
+fn outcome(gate: &Gate, what: &str) -> Outcome {
+    gate.findings.iter().find(|finding| finding.what == what).unwrap().outcome
+}
+
+const STEADY: [f64; 6] = [1000.0, 1010.0, 990.0, 1005.0, 995.0, 1000.0];
+
+#[test]
+fn the_same_passes() {
+    let same = judged(&result(&STEADY), &result(&STEADY), "default", "");
+    assert_eq!(same.outcome, Outcome::Pass, "{same:#?}");
+    let named: Vec<_> = same.findings.iter().map(|finding| finding.what.as_str()).collect();
+    assert_eq!(named, ["call_bytes", "result_bytes", "error_rate", "rss", "throughput", "p95"]);
+    assert!(same.findings[5].note.contains("by p99"));
+}
+
+#[test]
+fn a_loss_beyond_the_limit_is_a_regression() {
+    let slower = result(&STEADY.map(|rate| 0.85 * rate));
+    let found = judged(&result(&STEADY), &slower, "default", "");
+    assert_eq!(outcome(&found, "throughput"), Outcome::Regression);
+    assert_eq!(outcome(&found, "p95"), Outcome::Regression);
+    assert_eq!(found.outcome.exit_code(), 1);
+    // 15 % less is within 25 % and, in latency, within 40 %.
+    assert_eq!(judged(&result(&STEADY), &slower, "cmcp-inline", "").outcome, Outcome::Pass);
+    // And a gain never is.
+    assert_eq!(judged(&slower, &result(&STEADY), "default", "").outcome, Outcome::Pass);
+}
+
+#[test]
+fn noise_cannot_be_told_through() {
+    let noisy = result(&[700.0, 1400.0, 500.0, 1600.0, 900.0, 950.0]);
+    let found = judged(&result(&STEADY), &noisy, "default", "");
+    assert_eq!(outcome(&found, "throughput"), Outcome::CannotTell);
+    assert_eq!(found.outcome.exit_code(), 3);
+    let alone = judged(&result(&STEADY[..2]), &result(&STEADY[..2]), "default", "");
+    assert_eq!(outcome(&alone, "throughput"), Outcome::CannotTell);
+}
+
+#[test]
+fn runs_are_the_unit_where_there_are_enough() {
+    let mut many = result(&STEADY);
+    let run = many["runs"][0].clone();
+    many["runs"] = [1000.0, 980.0, 1020.0, 1010.0]
+        .map(|rate| {
+            let mut run = run.clone();
+            run["results"]["throughput_per_s"] = json!(rate);
+            run
+        })
+        .into();
+    let found = judged(&many, &many, "default", "");
+    let throughput = found.findings.iter().find(|finding| finding.what == "throughput").unwrap();
+    assert_eq!((throughput.note.as_str(), throughput.outcome), ("over runs", Outcome::Pass));
+}
+
+#[test]
+fn what_is_the_same_at_every_run_needs_no_interval() {
+    let mut more = result(&STEADY);
+    more["runs"][0]["target"]["call_bytes"] = json!(102);
+    let found = judged(&result(&STEADY), &more, "default", "");
+    assert_eq!(outcome(&found, "call_bytes"), Outcome::Regression);
+    let counts = |n: f64| json!({"compiler": "rustc 1", "instructions": {"echo": n}});
+    assert_eq!(judged(&counts(1000.0), &counts(1009.0), "default", "").outcome, Outcome::Pass);
+    let more = judged(&counts(1000.0), &counts(1011.0), "default", "");
+    assert_eq!(outcome(&more, "instructions of echo"), Outcome::Regression);
+    let gone = judged(&counts(1.0), &json!({"allocations": {"echo": 1.0}}), "default", "");
+    assert_eq!(gone.outcome, Outcome::CannotTell);
+}
+
+#[test]
+fn errors_and_broken_runs_fail() {
+    let mut wrong = result(&STEADY);
+    wrong["runs"][0]["results"]["errors"]["timeout"] = json!(3);
+    assert_eq!(judged(&result(&STEADY), &wrong, "default", "").outcome, Outcome::Regression);
+    assert_eq!(judged(&result(&STEADY), &wrong, "erlmcp", "").outcome, Outcome::Pass);
+    let mut broken = result(&STEADY);
+    broken["runs"][0]["broken"] = json!("it ended");
+    assert_eq!(judged(&result(&STEADY), &broken, "erlmcp", "").outcome, Outcome::Regression);
+}
+
+#[test]
+fn assertions_are_about_the_result() {
+    let of = |text: &str| judged(&result(&STEADY), &result(&STEADY), "default", text).outcome;
+    assert_eq!(of("p99<5ms,errors=0,rss<=10MiB"), Outcome::Pass);
+    assert_eq!(of("p99<5ms,throughput>2000/s"), Outcome::Regression);
+    assert_eq!(of("p99.9<1s"), Outcome::CannotTell);
+}
+
+#[test]
+fn a_run_that_is_gone_is_told() {
+    let mut other = result(&STEADY);
+    other["runs"][0]["plan"]["tool"] = json!("add");
+    let found = judged(&result(&STEADY), &other, "default", "");
+    assert_eq!((found.outcome, found.findings.len()), (Outcome::CannotTell, 1));
+}
+
+#[test]
+fn a_file_that_is_no_result_is_refused() {
+    for (text, part) in [("{}", "neither"), ("[]", "not a result"), ("{\"runs\":[{}]}", "plan")] {
+        let error = Recorded::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}

@@ -1,0 +1,274 @@
+//! Result files as `compare` and `gate` read them: only what they need, so that a file of an older
+//! or newer version is still read.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::{Facts, Metric};
+use crate::record::Latency;
+use crate::stats::{Interval, LEVEL, median, ratio_unpaired};
+
+/// Fewest runs, or slices of a run, that make an interval.
+const SAMPLES_MIN: usize = 3;
+
+/// A result file: of `bench --json` or `compare --json`, or counts by themselves.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[non_exhaustive]
+pub struct Recorded {
+    #[serde(default)]
+    runs: Vec<RecordedRun>,
+    /// Counts of scenarios that are the same at every run: by kind (`instructions`, `allocations`,
+    /// `syscalls`, `bytes`), then by scenario.
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Counts {
+    #[serde(default)]
+    instructions: BTreeMap<String, f64>,
+    #[serde(default)]
+    allocations: BTreeMap<String, f64>,
+    #[serde(default)]
+    syscalls: BTreeMap<String, f64>,
+    #[serde(default)]
+    bytes: BTreeMap<String, f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RecordedRun {
+    plan: RecordedPlan,
+    target: RecordedTarget,
+    results: RecordedResults,
+    /// Figures per call that are the same at every run.
+    #[serde(default)]
+    counts: BTreeMap<String, f64>,
+    broken: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RecordedPlan {
+    concurrency: u64,
+    sessions: u64,
+    tool: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RecordedTarget {
+    target: String,
+    transport: String,
+    server: Option<String>,
+    call_bytes: Option<f64>,
+    result_bytes: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RecordedResults {
+    calls_ok: u64,
+    errors: BTreeMap<String, u64>,
+    throughput_per_s: f64,
+    latency: Latency,
+    #[serde(default)]
+    resources: RecordedResources,
+    #[serde(default)]
+    slices: Vec<RecordedSlice>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct RecordedResources {
+    cpu_ns_per_call: Option<f64>,
+    rss_bytes_max: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RecordedSlice {
+    throughput_per_s: f64,
+    p50_ns: Option<u64>,
+    p90_ns: Option<u64>,
+    p95_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p99_9_ns: Option<u64>,
+    cpu_ns_per_call: Option<f64>,
+}
+
+/// A file that is no result.
+#[derive(Debug, Error)]
+#[error("not a result of bench or compare, nor counts: {0}")]
+#[non_exhaustive]
+pub struct RecordedError(String);
+
+/// Runs of one file that measured the same thing.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Group<'a> {
+    /// The server, its transport, the tool, the calls in flight.
+    pub name: String,
+    target: &'a str,
+    runs: Vec<&'a RecordedRun>,
+}
+
+impl Recorded {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// [`RecordedError`] says what is missing.
+    pub fn parse(json: &[u8]) -> Result<Self, RecordedError> {
+        let read: Self =
+            serde_json::from_slice(json).map_err(|error| RecordedError(error.to_string()))?;
+        if read.runs.is_empty() && read.counts().next().is_none() {
+            return Err(RecordedError("it has neither `runs` nor `instructions`".to_owned()));
+        }
+        Ok(read)
+    }
+
+    /// The counts of scenarios: a name and the figure.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (String, f64)> {
+        let Counts { instructions, allocations, syscalls, bytes } = &self.counts;
+        let kinds = [
+            ("instructions", instructions),
+            ("allocations", allocations),
+            ("syscalls", syscalls),
+            ("bytes", bytes),
+        ];
+        kinds.into_iter().flat_map(|(kind, counts)| {
+            counts.iter().map(move |(name, count)| (format!("{kind} of {name}"), *count))
+        })
+    }
+
+    /// The runs, those of the same thing together, in the order of the file.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Group<'_>> {
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for run in &self.runs {
+            let (name, target) = (run.name(), run.target.target.as_str());
+            match groups.iter_mut().find(|group| group.name == name && group.target == target) {
+                Some(group) => group.runs.push(run),
+                None => groups.push(Group { name, target, runs: vec![run] }),
+            }
+        }
+        groups
+    }
+}
+
+impl<'a> Group<'a> {
+    /// The group of another file that measured the same: with the same command or address if there
+    /// is one, or else the only one of that name.
+    #[must_use]
+    pub fn counterpart<'b>(&self, others: &'b [Group<'a>]) -> Option<&'b Group<'a>> {
+        let mut same = others.iter().filter(|other| other.name == self.name);
+        let exact = same.clone().find(|other| other.target == self.target);
+        exact.or_else(|| same.next().filter(|_| same.next().is_none()))
+    }
+
+    /// What the figure of `b` is, divided by that of this group, and what the interval is over: runs
+    /// where there are three, or else slices. `None` if either was not measured.
+    #[must_use]
+    pub fn ratio(&self, b: &Self, metric: Metric) -> Option<(Interval, &'static str)> {
+        let enough = |a: &[f64], b: &[f64]| a.len().min(b.len()) >= SAMPLES_MIN;
+        let (of_a, of_b) = (self.of_runs(metric), b.of_runs(metric));
+        if enough(&of_a, &of_b) {
+            return Some((ratio_unpaired(&of_a, &of_b, LEVEL)?, "runs"));
+        }
+        let (slices_a, slices_b) = (self.of_slices(metric), b.of_slices(metric));
+        if enough(&slices_a, &slices_b) {
+            return Some((ratio_unpaired(&slices_a, &slices_b, LEVEL)?, "slices"));
+        }
+        // A percentile that slices do not have moves no more than one farther out that they have.
+        let value = median(&of_b)? / median(&of_a)?;
+        let beyond = [Metric::P99, Metric::P50].into_iter().find_map(|other| {
+            let (a, b) = (self.of_slices(other), b.of_slices(other));
+            enough(&a, &b).then(|| ratio_unpaired(&a, &b, LEVEL))?
+        })?;
+        let (low, high) = (value * beyond.low / beyond.value, value * beyond.high / beyond.value);
+        Some((Interval { value, low, high }, "slices, by p99"))
+    }
+
+    /// Values of a metric, one for each run that has it.
+    #[must_use]
+    pub fn of_runs(&self, metric: Metric) -> Vec<f64> {
+        let of = |run: &&RecordedRun| {
+            let results = &run.results;
+            let cpu = results.resources.cpu_ns_per_call;
+            metric.of(results.throughput_per_s, &results.latency, cpu)
+        };
+        self.runs.iter().filter_map(of).collect()
+    }
+
+    /// Values of a metric, one for each slice; none if one of them lacks it.
+    #[must_use]
+    pub fn of_slices(&self, metric: Metric) -> Vec<f64> {
+        let of = |slice: &RecordedSlice| {
+            let mut latency = Latency::default();
+            latency.p50_ns = slice.p50_ns;
+            latency.p90_ns = slice.p90_ns;
+            latency.p95_ns = slice.p95_ns;
+            latency.p99_ns = slice.p99_ns;
+            latency.p99_9_ns = slice.p99_9_ns;
+            metric.of(slice.throughput_per_s, &latency, slice.cpu_ns_per_call)
+        };
+        let slices = self.runs.iter().flat_map(|run| &run.results.slices);
+        slices.map(of).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// The figures of the worst kind for assertions: errors of all runs, medians of the others.
+    #[must_use]
+    pub fn facts(&self) -> Vec<Facts> {
+        self.runs.iter().map(|run| run.facts()).collect()
+    }
+
+    /// Failed calls by calls that ended.
+    pub(super) fn error_rate(&self) -> Option<f64> {
+        let errors: u64 = self.runs.iter().map(|run| run.errors()).sum();
+        let calls = errors + self.runs.iter().map(|run| run.results.calls_ok).sum::<u64>();
+        (calls > 0).then(|| errors as f64 / calls as f64)
+    }
+
+    /// The median of the runs' greatest memory, in bytes.
+    pub(super) fn rss_bytes(&self) -> Option<f64> {
+        let all: Vec<_> =
+            self.runs.iter().filter_map(|run| run.results.resources.rss_bytes_max).collect();
+        median(&all)
+    }
+
+    /// Figures that are the same at every run.
+    pub(super) fn counts(&self) -> BTreeMap<String, f64> {
+        let Some(run) = self.runs.first() else { return BTreeMap::new() };
+        let mut counts = run.counts.clone();
+        let bytes =
+            [("call_bytes", run.target.call_bytes), ("result_bytes", run.target.result_bytes)];
+        counts.extend(bytes.into_iter().filter_map(|(name, n)| Some((name.to_owned(), n?))));
+        counts
+    }
+
+    /// Why a run ended early by itself.
+    pub(super) fn broken(&self) -> Option<&'a str> {
+        self.runs.iter().find_map(|run| run.broken.as_deref())
+    }
+}
+
+impl RecordedRun {
+    fn name(&self) -> String {
+        let target = &self.target;
+        let server = target.server.as_deref().unwrap_or(&target.target);
+        let in_flight = self.plan.concurrency * self.plan.sessions;
+        format!("{server} {} {} ×{in_flight}", target.transport, self.plan.tool)
+    }
+
+    fn errors(&self) -> u64 {
+        self.results.errors.values().sum()
+    }
+
+    fn facts(&self) -> Facts {
+        let results = &self.results;
+        Facts {
+            throughput_per_s: Some(results.throughput_per_s),
+            latency: results.latency.clone(),
+            errors: self.errors(),
+            calls: results.calls_ok + self.errors(),
+            rss_bytes: results.resources.rss_bytes_max,
+            cpu_ns_per_call: results.resources.cpu_ns_per_call,
+        }
+    }
+}
