@@ -1,4 +1,5 @@
 //! The statistics against figures that `SciPy` computed; `tests/vectors/README.md` says how.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use mcplane_lab::stats::{
     Rng, bootstrap, hodges_lehmann, mann_kendall, mann_whitney, mean, median, normal_cdf,
