@@ -6,12 +6,9 @@
 //! * `fixture` — a server to test and measure against.
 //! * `inspect` — who a server is and what it offers.
 //! * `bench` — how fast a server is.
-<<<<<<< HEAD
 //! * `lint` — whether published figures can be true.
-=======
 //! * `compare` — which of several servers is faster, what a gateway costs.
 //! * `gate` — whether a result may pass.
->>>>>>> scenario
 //! * `import` — settings for the gateway from those of a desktop client.
 #![allow(clippy::print_stdout, reason = "a command line speaks on standard output")]
 #![allow(unreachable_pub, reason = "a binary has no outside")]
@@ -51,15 +48,12 @@ enum Command {
     Negotiate(negotiate::NegotiateArgs),
     /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
     Bench(Box<bench::BenchArgs>),
-<<<<<<< HEAD
     /// Audit results, ours or published ones, for figures that cannot be true
     Lint(lint::LintArgs),
-=======
     /// Measure several servers in turns: which is faster, or what a gateway adds
     Compare(Box<compare::CompareArgs>),
     /// Judge a result by a baseline and by limits
     Gate(gate::GateArgs),
->>>>>>> scenario
     /// Show who a server is and what it offers, or call one of its tools
     Inspect(Box<inspect::InspectArgs>),
     /// Make settings for the gateway from the JSON of a desktop client
