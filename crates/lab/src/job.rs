@@ -15,7 +15,7 @@ use crate::floor::Floor;
 use crate::load::{Check, Expect, Fleet, Session, fault};
 use crate::measure::{Measured, Side};
 use crate::plan::{NUMBER, Plan, Until};
-use crate::report::{Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, Warmup};
+use crate::report::{Drifting, Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, Warmup};
 use crate::run::{Entry, ns};
 use crate::target::{
     Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, UNSTAMPED, open,
@@ -169,8 +169,8 @@ impl Job {
             notes,
             site,
             floor_site,
-            fleet: Fleet { sessions: fleet },
-            floor: (!floor.is_empty()).then_some(Fleet { sessions: floor }),
+            fleet: Fleet::new(fleet),
+            floor: (!floor.is_empty()).then(|| Fleet::new(floor)),
             warm: Warm::default(),
             floor_warm: None,
             broken: None,
@@ -305,10 +305,12 @@ impl Job {
                 spawn_to_ready_ns: ns(ready.start.tools),
                 first_call_ns: ns(ready.first_call),
             },
+            drift: Drifting::all(&results),
             results,
             floor,
             ratios,
             headroom: None,
+            profiled: None,
             interrupted: self.control.is_stopped(),
             broken,
             notes,

@@ -50,12 +50,12 @@ mod target;
 pub mod verdict;
 mod warm;
 
-pub use control::{Control, Stage};
+pub use control::{Control, Moment, Stage};
 pub use environment::Environment;
 pub use error::Error;
 pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
 pub use load::{Arrivals, Shape, Spacing};
-pub use observe::Resources;
+pub use observe::{ResourceSecond, Resources};
 pub use plan::{
     CONCURRENCY_MAX, DURATION_MAX, NUMBER, OPEN_IN_FLIGHT, Plan, PlanError, RATE_PER_S_MAX,
     SESSIONS_MAX, Speak, Until,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::control::Control;
 use crate::load::{Fleet, Phase, Schedule, Show};
-use crate::observe::{Observer, Resources, Spent, usage};
+use crate::observe::{Observer, Resources, Spent};
 use crate::pin::Affinity;
 use crate::plan::{Plan, Until};
 use crate::record::Total;
@@ -50,10 +50,11 @@ impl Measured {
         affinity: Option<Affinity>,
     ) -> Vec<Self> {
         let shares = shares(plan);
-        let pids = pairs.iter().flat_map(|pair| {
-            [pair.target.pids(), pair.floor.as_ref().map(|f| f.pids()).unwrap_or_default()]
+        let sides = pairs.iter().flat_map(|pair| {
+            let floor = pair.floor.as_ref().map(|floor| Arc::clone(&floor.gauge));
+            [Arc::clone(&pair.target.gauge), floor.unwrap_or_default()]
         });
-        let observer = Observer::start(pids.collect(), affinity);
+        let observer = Observer::start(sides.collect(), control, affinity);
         let fleets = pairs.iter().map(|pair| if pair.floor.is_some() { 2 } else { 1 });
         let of = shares.len() as u64 * fleets.sum::<u64>();
         let new = |_: &Pair<'_>| Turn::new(shares.len());
@@ -133,12 +134,11 @@ impl Turn {
 impl Side {
     /// Runs one slice; gives the reason if it broke.
     async fn take(&mut self, fleet: &mut Fleet, phase: impl FnOnce() -> Phase) -> Option<String> {
-        let pids = fleet.pids();
-        let look = || usage(&pids).filter(|_| !pids.is_empty());
-        let before = look();
+        let before = fleet.gauge.begin();
         let seconds = self.total.seconds.take();
         let (total, why) = fleet.run(phase().recorded(seconds)).await;
-        let spent = before.zip(look()).map(|(before, after)| Spent::between(&before, &after));
+        let after = fleet.gauge.end();
+        let spent = before.zip(after).map(|(before, after)| Spent::between(&before, &after));
         let latency = total.latencies.summary();
         self.slices.push(Slice {
             calls_ok: total.ok(),
@@ -184,6 +184,7 @@ impl Side {
                 ctx_switches_per_call: each(|spent| spent.switches),
                 ..self.resources.clone()
             },
+            resources_seconds: self.resources.course.all(),
             slices: self.slices.clone(),
         }
     }

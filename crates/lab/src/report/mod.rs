@@ -5,21 +5,24 @@
 //!
 //! * [`Report`] and what it holds — this file.
 //! * `evidence` — what lets a reader judge the figures.
+//! * `drift`    — whether figures change over the run.
 //! * `terminal` — the text for people.
 //! * `table`    — the same of several targets that were measured in turns.
 
+mod drift;
 mod evidence;
 mod table;
 mod terminal;
 
 use serde::{Deserialize, Serialize};
 
+pub use drift::Drifting;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use terminal::Style;
 
 use crate::environment::Environment;
 use crate::load::Arrivals;
-use crate::observe::Resources;
+use crate::observe::{ResourceSecond, Resources};
 use crate::record::{Errors, Latency};
 
 /// The format of the JSON that this version writes.
@@ -90,6 +93,12 @@ pub struct Run {
     /// Whether it was the server that was measured, or the generator.
     #[serde(default)]
     pub headroom: Option<Headroom>,
+    /// Whether the target's figures drift; empty in a run of less than 30 intervals.
+    #[serde(default)]
+    pub drift: Vec<Drifting>,
+    /// The profiler that the target ran under, if it did: then no figure here is a result.
+    #[serde(default)]
+    pub profiled: Option<String>,
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// Why the measurement ended early by itself, if it did.
@@ -224,6 +233,9 @@ pub struct Results {
     pub warmup: Option<Warmup>,
     /// What the server's processes used.
     pub resources: Resources,
+    /// The same second by second.
+    #[serde(default)]
+    pub resources_seconds: Vec<ResourceSecond>,
     /// The slices that it was measured in.
     pub slices: Vec<Slice>,
 }

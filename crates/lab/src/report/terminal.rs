@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{PlanInfo, Ratio, Ratios, Report, Results, Run, Warmup};
+use super::{Drifting, PlanInfo, Ratio, Ratios, Report, Results, Run, Warmup};
 use crate::load::{Shape, Spacing};
 use crate::record::QUANTILES;
 
@@ -67,6 +67,7 @@ impl Page<'_> {
         self.speed(run, floor)?;
         self.resources(run, floor)?;
         self.errors(run)?;
+        self.drift(run)?;
         self.tail(run)
     }
 
@@ -74,6 +75,10 @@ impl Page<'_> {
         let (plan, target) = (&run.plan, &run.target);
         let title = format!("{} over {}", target.target, target.transport);
         writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
+        if let Some(profiler) = &run.profiled {
+            let words = format!("under {profiler}: none of these figures is a result");
+            self.field("PROFILED", &self.style.red(&words))?;
+        }
         let server = target.server.as_deref().unwrap_or("unnamed server");
         let version = target.version.as_deref().unwrap_or("");
         let (revision, era) = (&target.revision, &target.era);
@@ -269,6 +274,18 @@ impl Page<'_> {
             _ => "results were not compared (--no-check)",
         };
         self.field("check", checked)
+    }
+
+    fn drift(&mut self, run: &Run) -> fmt::Result {
+        if run.drift.is_empty() {
+            return Ok(());
+        }
+        let figure = |drift: &Drifting| {
+            let text = drift.text();
+            if drift.flagged { self.style.red(&text) } else { text }
+        };
+        let figures: Vec<_> = run.drift.iter().map(figure).collect();
+        self.field("drift", &figures.join(", "))
     }
 
     fn tail(&mut self, run: &Run) -> fmt::Result {
