@@ -2,6 +2,7 @@
 
 mod args;
 mod floor;
+mod profile;
 mod transports;
 pub(crate) mod watch;
 
@@ -46,7 +47,12 @@ pub fn run(
     watch::stop_on_interrupt(&control)?;
     let me = std::env::current_exe().context("cannot find this program to start it again")?;
     let memory = Target::memory("mcplane fixture", fixture);
-    let (report, failed) = if args.transports {
+    let (report, failed) = if let Some(kind) = args.profile {
+        match profile::run(args, kind, &plans, &control) {
+            Ok((runs, failed)) => (Report::new(environment, runs), failed),
+            Err(what) => return Ok(complain(&format!("error: {what}"), 2)),
+        }
+    } else if args.transports {
         together(args, &plans, (&me, &memory), &control, environment)
     } else {
         let targets = match (remote, args.command.split_first()) {
@@ -91,7 +97,7 @@ fn all(
                     format!("{}/{of} {} × {}", runs.len() + 1, target.transport(), plan.concurrency)
                 }
             };
-            let watcher = watch::Watcher::start(control, title);
+            let watcher = watcher(args, control, title);
             let result = measure(plan, target, &floor, control);
             watcher.finish();
             match result {
@@ -104,6 +110,10 @@ fn all(
         }
     }
     (runs, None)
+}
+
+fn watcher(args: &BenchArgs, control: &Arc<Control>, title: String) -> watch::Watcher {
+    if args.quiet { watch::Watcher::none() } else { watch::Watcher::start(control, title) }
 }
 
 /// The fixture over every transport, for each plan in turns. What cannot be measured does not keep
@@ -119,7 +129,7 @@ fn together(
     for plan in plans {
         let matrix = Matrix::new(me, memory, &process_floor(args, me));
         let title = format!("every transport × {}", plan.concurrency);
-        let watcher = watch::Watcher::start(control, title);
+        let watcher = watcher(args, control, title);
         let outcomes = run_together(plan, &matrix.entries, control);
         watcher.finish();
         match outcomes {

@@ -100,10 +100,10 @@ impl Job {
                 let words = session.connection.bury().await.filter(|words| words.exit.is_some());
                 last_words = last_words.or(words);
             }
-            session.connection.stop().await;
+            session.connection.stop(self.plan.stop_grace).await;
         }
         for session in ready.floor.iter_mut().flat_map(|floor| floor.sessions.drain(..)) {
-            session.connection.stop().await;
+            session.connection.stop(self.plan.stop_grace).await;
         }
         if broke {
             let words = ready.site.bury().await.filter(|words| words.exit.is_some());

@@ -27,6 +27,8 @@
 //! * `verdict`     what a difference, a regression, a drift is
 //! * `environment` the machine that it was measured on
 //! * `control`     progress out, the wish to stop in
+//! * `live`        what it looks like while it runs
+//! * `profile`     a server under a profiler
 //! * `pin`         one core for generator and server
 
 mod choose;
@@ -37,11 +39,13 @@ mod floor;
 mod job;
 pub mod lint;
 mod listener;
+pub mod live;
 mod load;
 mod measure;
 mod observe;
 mod pin;
 mod plan;
+pub mod profile;
 mod record;
 pub mod report;
 mod run;

@@ -12,7 +12,7 @@
 mod drift;
 mod evidence;
 mod table;
-mod terminal;
+pub(crate) mod terminal;
 
 use serde::{Deserialize, Serialize};
 

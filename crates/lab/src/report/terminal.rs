@@ -426,12 +426,12 @@ fn na() -> String {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "three digits are printed")]
-pub(super) fn ns(value: Option<u64>) -> Option<f64> {
+pub(crate) fn ns(value: Option<u64>) -> Option<f64> {
     value.map(|ns| ns as f64)
 }
 
 /// Nanoseconds in the unit that leaves one to three digits before the point.
-pub(super) fn time(ns: Option<f64>) -> String {
+pub(crate) fn time(ns: Option<f64>) -> String {
     let Some(ns) = ns else { return na() };
     let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     // 999.5 of a unit would print as 1000 of it.
@@ -445,13 +445,13 @@ pub(super) fn time(ns: Option<f64>) -> String {
     }
 }
 
-fn bytes(value: Option<u64>) -> String {
+pub(crate) fn bytes(value: Option<u64>) -> String {
     #[allow(clippy::cast_precision_loss, reason = "one decimal is printed")]
     value.map_or_else(na, |bytes| format!("{:.1} MiB", bytes as f64 / 1_048_576.0))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive")]
-fn rate(per_s: f64) -> String {
+pub(crate) fn rate(per_s: f64) -> String {
     if per_s < 100.0 { format!("{per_s:.2}") } else { count(per_s.round() as u64) }
 }
 
@@ -470,7 +470,7 @@ fn digits(ratio: f64) -> String {
 }
 
 /// A number with commas between thousands.
-pub(super) fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -14,7 +14,7 @@ use super::wire::Wire;
 use super::{Memory, Stream, Target};
 use crate::error::{Error, shorten};
 
-/// How long a server has to stop after its stdin is closed, and again after SIGTERM.
+/// How long a server that something is wrong with has to stop, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The same for a server that listens: it does not wait for the end of its stdin.
@@ -254,12 +254,12 @@ impl Connection {
         Error::unreachable(&target, &format!("{}{noise}{last_words}", what.into()))
     }
 
-    /// Ends the session, and the process with the stop ladder.
-    pub(crate) async fn stop(mut self) {
+    /// Ends the session, and the process with the stop ladder, `grace` for each of its rungs.
+    pub(crate) async fn stop(mut self, grace: Duration) {
         let child = self.child.take();
         self.wire.close().await; // closes its stdin
         if let Some(mut child) = child {
-            child.stop(GRACE).await;
+            child.stop(grace).await;
         }
     }
 
