@@ -20,6 +20,9 @@
 //! * `warm`        calls until latencies are steady
 //! * `measure`     slices of target and floor in turn
 //! * `job`         one target: opened, tried, warmed up, closed, reported
+//! * `rig`         one opened target under one load after another
+//! * `ladder`      rungs of load, and the knee
+//! * `limit`       the highest rate that holds
 //! * `run`         a run from start to end, of one target or of several in turns
 //! * `stats`       the statistics behind verdicts
 //! * `report`      the result for people and for machines
@@ -34,6 +37,8 @@ mod environment;
 mod error;
 mod floor;
 mod job;
+mod ladder;
+mod limit;
 mod listener;
 mod load;
 mod measure;
@@ -42,6 +47,7 @@ mod pin;
 mod plan;
 mod record;
 pub mod report;
+mod rig;
 mod run;
 pub mod stats;
 mod target;
@@ -52,6 +58,8 @@ pub use control::{Control, Stage};
 pub use environment::Environment;
 pub use error::Error;
 pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
+pub use ladder::{Ladder, RUNGS_MAX, Step, Steps, climb};
+pub use limit::{Found, Probe, find_limit};
 pub use load::{Arrivals, Shape, Spacing};
 pub use observe::Resources;
 pub use plan::{

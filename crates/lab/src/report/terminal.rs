@@ -29,12 +29,15 @@ impl Report {
         // Writing into a string does not fail.
         if self.together {
             let _ = page.table(self);
+        } else if self.ladder.is_some() || self.limit.is_some() {
+            let _ = page.rungs(self);
         } else {
             let _ = self.runs.iter().try_for_each(|run| page.run(run));
             if self.runs.len() > 1 {
                 let _ = page.summary(&self.runs);
             }
         }
+        let _ = page.asserted(self);
         let environment = &self.environment;
         let cpu = environment.cpu.as_deref().unwrap_or("CPU unknown");
         let mut line = format!("{cpu} · {} cores", environment.cores);
@@ -70,7 +73,7 @@ impl Page<'_> {
         self.tail(run)
     }
 
-    fn head(&mut self, run: &Run) -> fmt::Result {
+    pub(super) fn head(&mut self, run: &Run) -> fmt::Result {
         let (plan, target) = (&run.plan, &run.target);
         let title = format!("{} over {}", target.target, target.transport);
         writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
@@ -434,7 +437,7 @@ fn bytes(value: Option<u64>) -> String {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive")]
-fn rate(per_s: f64) -> String {
+pub(super) fn rate(per_s: f64) -> String {
     if per_s < 100.0 { format!("{per_s:.2}") } else { count(per_s.round() as u64) }
 }
 
