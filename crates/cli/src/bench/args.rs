@@ -10,6 +10,8 @@ use mcplane_lab::{
 };
 use serde_json::value::RawValue;
 
+use super::modes::ModeArgs;
+
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
 ///
 /// Without a target the built-in fixture is measured over memory and stdio, or with --transports
@@ -17,8 +19,8 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Durations take ms, s, m or h (500ms, 1.5s, 2m).
-Exit code: 0 measured without an error, 1 the server answered with errors, 2 usage, 3 the server \
-could not be reached or spoken to.")]
+Exit code: 0 measured without an error, 1 the server answered with errors or a condition fails, 2 usage, 3 the server \
+could not be reached or spoken to, or a condition cannot be told.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct BenchArgs {
     /// Tool to call; by default one that is cheap and changes nothing
@@ -108,6 +110,8 @@ pub struct BenchArgs {
     /// that is on this machine and can be seen
     #[arg(long, value_name = "PID", requires = "url", conflicts_with = "command")]
     pub pid: Option<u32>,
+    #[command(flatten)]
+    pub modes: ModeArgs,
     /// Measure the built-in fixture over every transport, in turns
     #[arg(long, conflicts_with_all = ["url", "command", "tool"])]
     pub transports: bool,
@@ -200,7 +204,7 @@ impl BenchArgs {
         }
     }
 
-    fn plan(&self, concurrency: usize) -> Plan {
+    pub(super) fn plan(&self, concurrency: usize) -> Plan {
         let default = Plan::default();
         // The fixture is known to answer the same every time; sixteen sides have a minute.
         let (duration, warmup, settle) = match self.transports {
