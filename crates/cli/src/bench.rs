@@ -69,7 +69,7 @@ pub fn run(
         Some(assertions) => report.asserting(assertions),
         None => report,
     };
-    if !report.runs.is_empty() {
+    if !report.runs.is_empty() || report.cold_start.is_some() {
         print(args, &report)?;
     }
     Ok(match failed {

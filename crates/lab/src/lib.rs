@@ -23,6 +23,7 @@
 //! * `rig`         one opened target under one load after another
 //! * `ladder`      rungs of load, and the knee
 //! * `limit`       the highest rate that holds
+//! * `cold`        cold starts
 //! * `run`         a run from start to end, of one target or of several in turns
 //! * `stats`       the statistics behind verdicts
 //! * `report`      the result for people and for machines
@@ -32,6 +33,7 @@
 //! * `pin`         one core for generator and server
 
 mod choose;
+mod cold;
 mod control;
 mod environment;
 mod error;
@@ -54,6 +56,7 @@ mod target;
 pub mod verdict;
 mod warm;
 
+pub use cold::{ColdStart, Fresh, STARTS_MAX, Spread, cold_start, listening_at};
 pub use control::{Control, Stage};
 pub use environment::Environment;
 pub use error::Error;

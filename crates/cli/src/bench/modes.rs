@@ -8,7 +8,8 @@ use clap::Args;
 use mcplane_lab::report::Run;
 use mcplane_lab::verdict::Assertions;
 use mcplane_lab::{
-    Control, Environment, Error, OPEN_IN_FLIGHT, Report, Steps, Target, climb, find_limit,
+    Control, Environment, Error, Fresh, OPEN_IN_FLIGHT, Report, Steps, Target, climb, cold_start,
+    find_limit, listening_at,
 };
 
 use super::{BenchArgs, process_floor, watch};
@@ -30,6 +31,14 @@ pub struct ModeArgs {
     #[arg(long, value_name = "'p99<50ms,errors=0'", group = "mode")]
     #[arg(conflicts_with_all = ["open", "transports", "assert"])]
     pub find_limit: Option<Assertions>,
+    /// Start so many fresh processes (for a URL: connections), one after the other, to the first
+    /// call: what each step takes, with the 95 % interval of the median; 30 or more say something
+    #[arg(long, value_name = "N", group = "mode")]
+    #[arg(conflicts_with_all = ["concurrency", "open", "transports", "assert", "sessions"])]
+    pub cold_start: Option<usize>,
+    /// Where the command of --cold-start listens; without it, it speaks over stdio
+    #[arg(long, value_name = "URL", requires_all = ["cold_start", "command"])]
+    pub listens: Option<String>,
     /// Exit with 1 if one of these does not hold for a run, with 3 if that cannot be told; they
     /// alone decide then
     #[arg(long, value_name = "'p99<5ms,errors=0'")]
@@ -39,7 +48,9 @@ pub struct ModeArgs {
 impl ModeArgs {
     /// Whether something else than one load after another is measured.
     pub(super) const fn is_any(&self) -> bool {
-        !self.ladder.is_empty() || !self.ladder_rate.is_empty() || self.find_limit.is_some()
+        !self.ladder.is_empty() || !self.ladder_rate.is_empty() 
+            || self.find_limit.is_some()
+            || self.cold_start.is_some()
     }
 }
 
@@ -58,10 +69,21 @@ pub(super) fn measure(
         [] => Steps::Concurrency(modes.ladder.clone()),
         rates => Steps::Rate(rates.to_vec()),
     };
-    let title = if modes.find_limit.is_some() { "finding the limit" } else { "ladder" };
+    let title = match (&modes.find_limit, modes.cold_start) {
+        (Some(_), _) => "finding the limit",
+        (None, Some(_)) => "cold starts",
+        (None, None) => "ladder",
+    };
     let watcher = watch::Watcher::start(control, title.to_owned());
     let mut report = Report::new(environment, Vec::new());
     let outcome: Result<Vec<Run>, Error> = match &modes.find_limit {
+        _ if modes.cold_start.is_some() => {
+            let starts = modes.cold_start.unwrap_or_default();
+            cold(args, target).and_then(|fresh| cold_start(&plan, &fresh, starts, control)).map(|cold| {
+                report.cold_start = Some(cold);
+                Vec::new()
+            })
+        }
         Some(conditions) => find_limit(&plan, conditions, target, control).map(|(runs, found)| {
             report.limit = Some(found);
             runs
@@ -83,9 +105,21 @@ pub(super) fn measure(
     }
 }
 
+/// What is started again and again.
+fn cold(args: &BenchArgs, target: &Target) -> Result<Fresh, Error> {
+    match (&args.modes.listens, target) {
+        (Some(url), Target::Stdio(command)) => {
+            let remote = listening_at(url).map_err(|what| Error::Unreachable { what })?;
+            Ok(Fresh::Listening(command.clone(), Box::new(remote)))
+        }
+        _ => Ok(Fresh::Target(target.clone())),
+    }
+}
+
 /// The exit code of what was measured in full.
 pub(super) fn code(args: &BenchArgs, report: &Report) -> u8 {
-    let clean = report.runs.iter().all(Run::is_clean);
+    let failed = report.cold_start.as_ref().is_some_and(|cold| cold.failed > 0);
+    let clean = report.runs.iter().all(Run::is_clean) && !failed;
     match (&report.limit, &args.modes.assert) {
         (Some(found), _) => match (found.limit_per_s, &found.unfinished) {
             (_, Some(_)) => 3,

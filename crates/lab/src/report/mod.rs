@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use terminal::Style;
 
+use crate::cold::ColdStart;
 use crate::environment::Environment;
 use crate::ladder::Ladder;
 use crate::limit::Found;
@@ -53,6 +54,9 @@ pub struct Report {
     /// The highest rate that holds; the runs are those at it and at the lowest that does not.
     #[serde(default)]
     pub limit: Option<Found>,
+    /// What starting costs.
+    #[serde(default)]
+    pub cold_start: Option<ColdStart>,
     /// What became of the assertions about each run, in the order of the runs.
     #[serde(default)]
     pub asserted: Vec<Vec<Checked>>,
@@ -82,6 +86,7 @@ impl Report {
             missing: Vec::new(),
             ladder: None,
             limit: None,
+            cold_start: None,
             asserted: Vec::new(),
         }
     }

@@ -3,8 +3,9 @@
 
 use std::fmt::{self, Write as _};
 
-use super::terminal::{Page, WIDTH, cut, rate, time};
+use super::terminal::{Page, WIDTH, count, cut, ns, rate, time};
 use super::{Report, Run};
+use crate::cold::ColdStart;
 use crate::ladder::Ladder;
 use crate::limit::{Found, Probe};
 use crate::verdict::Checked;
@@ -45,7 +46,12 @@ impl Page<'_> {
         let open = ladder.load == "calls_per_s";
         self.titles(if open { "begun per second" } else { "in flight" })?;
         for (step, run) in ladder.rungs.iter().zip(runs) {
-            self.line(&rate(step.load), run)?;
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole")]
+            let load = match step.load.fract() == 0.0 {
+                true => count(step.load as u64),
+                false => rate(step.load),
+            };
+            self.line(&load, run)?;
         }
         self.out.push('\n');
         let unit = if open { "calls/s begun" } else { "in flight" };
@@ -54,8 +60,7 @@ impl Page<'_> {
                      are fewer than three"
                 .to_owned(),
             Some(knee) => {
-                let at = format!("{:.3}", knee.load);
-                let at = at.trim_end_matches('0').trim_end_matches('.');
+                let at = rate(knee.load);
                 let most = if knee.from_the_first { "at most " } else { "" };
                 let level = rate(knee.throughput_per_s);
                 format!(
@@ -97,6 +102,34 @@ impl Page<'_> {
         let shown = shown.collect::<Vec<_>>().join(" · ");
         let rate = rate(probe.rate_per_s);
         writeln!(self.out, "  {rate:>12} calls/s  {length:>8}  {verdict}  {}", self.style.dim(&shown))
+    }
+
+    /// One line for each figure.
+    pub(super) fn cold_start(&mut self, cold: &ColdStart) -> fmt::Result {
+        writeln!(self.out, "{}", self.style.bold(&cut(&cold.target, WIDTH)))?;
+        let ok = cold.starts - cold.failed;
+        let text = format!("{ok} starts, each with a fresh {}", cold.fresh);
+        self.field("measured", &text)?;
+        if let Some(why) = &cold.first_failure {
+            let text = self.style.red(&format!("{} starts: {why}", cold.failed));
+            self.field("failed", &text)?;
+        }
+        let titles = format!(
+            "\n  {:<22}{:>12}{:>26}{:>12}{:>12}",
+            "", "median", "95 % interval", "min", "max"
+        );
+        writeln!(self.out, "{}", self.style.dim(&titles))?;
+        for (name, spread) in cold.figures() {
+            let at = |value| time(ns(Some(value)));
+            let interval = spread.median_interval_ns.map_or_else(
+                || "n/a".to_owned(),
+                |[low, high]| format!("{} to {}", at(low), at(high)),
+            );
+            let [median, min, max] = [spread.median_ns, spread.min_ns, spread.max_ns].map(at);
+            writeln!(self.out, "  {name:<22}{median:>12}{interval:>26}{min:>12}{max:>12}")?;
+        }
+        self.out.push('\n');
+        Ok(())
     }
 
     /// Each assertion and what became of it.

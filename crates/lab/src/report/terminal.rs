@@ -37,6 +37,9 @@ impl Report {
                 let _ = page.summary(&self.runs);
             }
         }
+        if let Some(cold) = &self.cold_start {
+            let _ = page.cold_start(cold);
+        }
         let _ = page.asserted(self);
         let environment = &self.environment;
         let cpu = environment.cpu.as_deref().unwrap_or("CPU unknown");
