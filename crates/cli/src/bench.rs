@@ -2,6 +2,7 @@
 
 mod args;
 mod floor;
+mod modes;
 mod profile;
 mod transports;
 pub(crate) mod watch;
@@ -29,8 +30,8 @@ use transports::Matrix;
 /// serves it on the other end of the stream that it returns; it is called inside the lab's
 /// single-threaded runtime.
 ///
-/// Exit code 0: measured without an error; 1: the server answered with errors; 2: usage; 3: the
-/// server could not be reached or spoken to.
+/// Exit code 0: measured without an error; 1: the server answered with errors, or a condition fails;
+/// 2: usage; 3: the server could not be reached or spoken to, or a condition cannot be told.
 ///
 /// # Errors
 /// When the report cannot be written, or this program cannot be found to start it again.
@@ -60,11 +61,21 @@ pub fn run(
             (None, Some((program, rest))) => vec![Target::Stdio(Command::new(program).args(rest))],
             (None, None) => vec![memory, Target::Stdio(Command::new(&me).arg("fixture"))],
         };
-        let (runs, failed) = all(args, &plans, (&me, &targets), &control);
-        (Report::new(environment, runs), failed)
+        match targets.last() {
+            Some(target) if args.modes.is_any() => {
+                modes::measure(args, target, &me, &control, environment)
+            }
+            _ => {
+                let (runs, failed) = all(args, &plans, (&me, &targets), &control);
+                (Report::new(environment, runs), failed)
+            }
+        }
     };
-    let clean = report.runs.iter().all(Run::is_clean);
-    if !report.runs.is_empty() {
+    let report = match &args.modes.assert {
+        Some(assertions) => report.asserting(assertions),
+        None => report,
+    };
+    if !report.runs.is_empty() || report.cold_start.is_some() {
         print(args, &report)?;
     }
     Ok(match failed {
@@ -72,7 +83,7 @@ pub fn run(
         Some(error) if error.is_unreachable() => complain(&format!("error: {error}"), 3),
         Some(error @ Error::Interrupted) => complain(&error.to_string(), watch::INTERRUPTED),
         Some(error) => complain(&format!("error: {error}"), 1),
-        None => ExitCode::from(u8::from(!clean)),
+        None => ExitCode::from(modes::code(args, &report)),
     })
 }
 

@@ -93,7 +93,7 @@ impl Job {
     }
 
     /// Stops every process; if the target broke, gives the last words of one that ended by itself.
-    async fn close(&self, ready: &mut Ready, broke: bool) -> Option<LastWords> {
+    pub(crate) async fn close(&self, ready: &mut Ready, broke: bool) -> Option<LastWords> {
         let mut last_words = None;
         for mut session in ready.fleet.sessions.drain(..) {
             if broke {
@@ -273,7 +273,7 @@ impl Job {
         ready.broken = ready.warm.broken.take();
     }
 
-    fn report(&self, ready: &Ready, measured: &Measured, broken: Option<String>) -> Run {
+    pub(crate) fn report(&self, ready: &Ready, measured: &Measured, broken: Option<String>) -> Run {
         let mut notes = Vec::new();
         if let Some(example) = &ready.varies {
             notes.push(format!(

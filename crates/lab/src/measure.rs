@@ -85,33 +85,40 @@ impl Measured {
 
     fn collect(turns: Vec<Turn>, observer: Observer) -> Vec<Self> {
         let mut seen = observer.finish().into_iter();
-        let finish = |mut turn: Turn| {
-            turn.measured.target.resources = seen.next().unwrap_or_default();
-            turn.floor.resources = seen.next().unwrap_or_default();
-            turn.measured.floor = (turn.floor.total.sent > 0).then_some(turn.floor);
-            turn.measured
-        };
-        turns.into_iter().map(finish).collect()
+        let mut next = || seen.next().unwrap_or_default();
+        turns.into_iter().map(|turn| turn.finish([next(), next()])).collect()
     }
 }
 
 /// A pair on its way through the rounds.
-struct Turn {
+pub(crate) struct Turn {
     measured: Measured,
     floor: Side,
     /// One of its sides broke.
-    over: bool,
+    pub(crate) over: bool,
 }
 
 impl Turn {
-    fn new(slices: usize) -> Self {
+    pub(crate) fn new(slices: usize) -> Self {
         let target = Side::default();
         let measured = Measured { target, floor: None, slices, broken: None };
         Self { measured, floor: Side::default(), over: false }
     }
 
+    /// The target's side so far.
+    pub(crate) const fn target(&self) -> &Side {
+        &self.measured.target
+    }
+
+    /// What came of it; `seen` is what was seen of the processes of both sides.
+    pub(crate) fn finish(mut self, seen: [Resources; 2]) -> Measured {
+        [self.measured.target.resources, self.floor.resources] = seen;
+        self.measured.floor = (self.floor.total.sent > 0).then_some(self.floor);
+        self.measured
+    }
+
     /// Runs one slice of one side, if there is one to run.
-    async fn take(
+    pub(crate) async fn take(
         &mut self,
         pair: &mut Pair<'_>,
         is_target: bool,

@@ -71,6 +71,18 @@ impl Resources {
         self.rss_bytes_end = Some(usage.rss_bytes);
         self.samples += 1;
     }
+
+    /// Adds what was seen later.
+    pub(crate) fn join(&mut self, later: &Self) {
+        self.rss_bytes_max = self.rss_bytes_max.max(later.rss_bytes_max);
+        self.fds_max = self.fds_max.max(later.fds_max);
+        self.threads_max = self.threads_max.max(later.threads_max);
+        self.processes_max = self.processes_max.max(later.processes_max);
+        self.rss_bytes_end = later.rss_bytes_end.or(self.rss_bytes_end);
+        self.samples += later.samples;
+        self.observer_cpu_share = later.observer_cpu_share.or(self.observer_cpu_share);
+        self.course.join(&later.course);
+    }
 }
 
 /// The difference of two samples, spread over calls.

@@ -10,6 +10,8 @@ use mcplane_lab::{
 };
 use serde_json::value::RawValue;
 
+use super::modes::ModeArgs;
+
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
 ///
 /// Without a target the built-in fixture is measured over memory and stdio, or with --transports
@@ -17,8 +19,8 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Durations take ms, s, m or h (500ms, 1.5s, 2m).
-Exit code: 0 measured without an error, 1 the server answered with errors, 2 usage, 3 the server \
-could not be reached or spoken to.")]
+Exit code: 0 measured without an error, 1 the server answered with errors or a condition fails, 2 usage, 3 the server \
+could not be reached or spoken to, or a condition cannot be told.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct BenchArgs {
     /// Tool to call; by default one that is cheap and changes nothing
@@ -108,13 +110,15 @@ pub struct BenchArgs {
     /// that is on this machine and can be seen
     #[arg(long, value_name = "PID", requires = "url", conflicts_with = "command")]
     pub pid: Option<u32>,
+    #[command(flatten)]
+    pub modes: ModeArgs,
     /// Measure the built-in fixture over every transport, in turns
     #[arg(long, conflicts_with_all = ["url", "command", "tool"])]
     pub transports: bool,
     /// Run the command, and what it starts, under a profiler, and write a flame graph and a table of
     /// functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a run
     /// are no results
-    #[arg(long, value_enum, value_name = "cpu|heap", requires = "command")]
+    #[arg(long, value_enum, value_name = "cpu|heap", requires = "command", conflicts_with = "assert")]
     pub profile: Option<Profiled>,
     /// Folder for them and for what the profiler wrote
     #[arg(long, value_name = "DIR", default_value = "mcplane-profile", requires = "profile")]
@@ -182,8 +186,9 @@ impl BenchArgs {
     /// # Errors
     /// A sentence that names the flag at fault.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, String> {
-        if self.profile.is_some() && (self.concurrency.len() > 1 || self.sessions > 1) {
-            return Err("--profile takes one --concurrency and one session".to_owned());
+        let is_one = self.concurrency.len() <= 1 && self.sessions == 1 && !self.modes.is_any();
+        if self.profile.is_some() && !is_one {
+            return Err("--profile takes one load: one --concurrency and one session".to_owned());
         }
         let valid = |plan: Plan| plan.validate().map(|()| plan);
         let plans: Result<_, PlanError> =
@@ -225,7 +230,7 @@ impl BenchArgs {
         }
     }
 
-    fn plan(&self, concurrency: usize) -> Plan {
+    pub(super) fn plan(&self, concurrency: usize) -> Plan {
         let default = Plan::default();
         // The fixture is known to answer the same every time; sixteen sides have a minute.
         let (duration, warmup, settle) = match self.transports {

@@ -40,6 +40,8 @@ pub(crate) struct Phase {
     until: Until,
     schedule: Option<Schedule>,
     may_spin: bool,
+    /// Calls in flight per session, at most; a session may have fewer slots.
+    limit: usize,
     begun: AtomicU64,
     halted: AtomicBool,
     control: Arc<Control>,
@@ -67,6 +69,7 @@ impl Phase {
             until,
             schedule: None,
             may_spin: false,
+            limit: usize::MAX,
             begun: AtomicU64::new(0),
             halted: AtomicBool::new(false),
             control,
@@ -82,6 +85,12 @@ impl Phase {
             self.tally().paced = Some(Box::default());
         }
         Self { schedule, may_spin, ..self }
+    }
+
+    /// The same with at most so many calls in flight per session.
+    pub(crate) const fn limited(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// The same, with what happens second by second in `seconds`.

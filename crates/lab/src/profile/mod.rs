@@ -164,7 +164,10 @@ impl Profile {
         let mut print = StdCommand::new(print);
         print.arg("-f").arg(&whole).args(["--flamegraph-cost-type", "peak", "-F"]).arg(&folded);
         done(print.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?)?;
-        Ok(Stacks::parse(&text(&folded)?))
+        let stacks = Stacks::parse(&text(&folded)?);
+        // Large, and in the graph.
+        fs::remove_file(&folded)?;
+        Ok(stacks)
     }
 }
 

@@ -32,7 +32,8 @@ impl Stacks {
         for line in text.lines() {
             let Some((frames, cost)) = line.rsplit_once(' ') else { continue };
             let Ok(cost) = cost.parse() else { continue };
-            stacks.add(frames.split(';').map(plain).collect(), cost);
+            let frames = frames.split(';').filter(|frame| !frame.trim().is_empty());
+            stacks.add(frames.map(plain).collect(), cost);
         }
         stacks
     }
@@ -85,7 +86,13 @@ pub(super) fn plain(name: &str) -> String {
         }
         _ => name,
     };
-    name.replace(';', ":")
+    // The older scheme of Rust's names has no signs.
+    let signs = [("$LT$", "<"), ("$GT$", ">"), ("$u7b$", "{"), ("$u7d$", "}"), ("$C$", ",")];
+    let signs = signs.into_iter().chain([("$RF$", "&"), ("$BP$", "*"), ("$u20$", " "), (";", ":")]);
+    signs.fold(name.to_owned(), |name, (from, to)| match name.contains(from) {
+        true => name.replace(from, to),
+        false => name,
+    })
 }
 
 #[cfg(test)]
@@ -94,9 +101,9 @@ mod tests {
 
     #[test]
     fn folded_lines_add_up() {
-        let stacks = Stacks::parse("a;b 3\na;b;c::h0123456789abcdef 4\nnoise\na;b 2\na x\n");
+        let stacks = Stacks::parse("a;b 3\na;b;c$LT$T$GT$::h0123456789abcdef; 4\nnoise\na;b 2\na x\n");
         let all: Vec<_> = stacks.iter().map(|(stack, cost)| (stack.join(" "), cost)).collect();
-        assert_eq!(all, [("a b".to_owned(), 5), ("a b c".to_owned(), 4)]);
+        assert_eq!(all, [("a b".to_owned(), 5), ("a b c<T>".to_owned(), 4)]);
         assert_eq!(stacks.total(), 9);
     }
 

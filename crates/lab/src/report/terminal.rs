@@ -29,12 +29,18 @@ impl Report {
         // Writing into a string does not fail.
         if self.together {
             let _ = page.table(self);
+        } else if self.ladder.is_some() || self.limit.is_some() {
+            let _ = page.rungs(self);
         } else {
             let _ = self.runs.iter().try_for_each(|run| page.run(run));
             if self.runs.len() > 1 {
                 let _ = page.summary(&self.runs);
             }
         }
+        if let Some(cold) = &self.cold_start {
+            let _ = page.cold_start(cold);
+        }
+        let _ = page.asserted(self);
         let environment = &self.environment;
         let cpu = environment.cpu.as_deref().unwrap_or("CPU unknown");
         let mut line = format!("{cpu} · {} cores", environment.cores);
@@ -71,7 +77,7 @@ impl Page<'_> {
         self.tail(run)
     }
 
-    fn head(&mut self, run: &Run) -> fmt::Result {
+    pub(super) fn head(&mut self, run: &Run) -> fmt::Result {
         let (plan, target) = (&run.plan, &run.target);
         let title = format!("{} over {}", target.target, target.transport);
         writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;

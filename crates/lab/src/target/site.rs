@@ -139,6 +139,20 @@ impl Site {
         matches!(self.way, Way::Remote { pid: None, .. })
     }
 
+    /// Opens a connection to an address and closes it at once; gives what the connection took, and
+    /// TLS after it.
+    pub(crate) async fn knock(
+        &self,
+        limit: Duration,
+    ) -> Result<(Duration, Option<Duration>), Error> {
+        let Way::Remote { dialer, .. } = &self.way else { return Ok((Duration::ZERO, None)) };
+        let fail = |what: &str| Error::unreachable(&self.name, what);
+        match timeout(limit, dialer.clone().knock()).await {
+            Ok(took) => took.map_err(|error| fail(&format!("cannot connect: {error}"))),
+            Err(_) => Err(fail(&format!("no connection within {limit:?}"))),
+        }
+    }
+
     /// Opens one connection, within `limit`.
     pub(crate) async fn connect(&self, limit: Duration) -> Result<Connection, Error> {
         let fail = |what: &str| Error::unreachable(&self.name, what);
