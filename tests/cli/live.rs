@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use mcplane_tests::child::{Running, binary, mcplane};
+use mcplane_tests::child::{binary, mcplane, run};
 
 use crate::{LIMIT, file};
 
@@ -15,7 +15,7 @@ fn terminal(line: &str) -> Option<String> {
     let out = file("typescript");
     let line = format!("stty cols 120 rows 40; {line}");
     let words = ["script", "-qec", &line, out.to_str().unwrap()].map(str::to_owned);
-    Running::start(&words, "").wait(LIMIT).ok();
+    run(&words, LIMIT).ok();
     Some(String::from_utf8_lossy(&fs::read(out).unwrap()).into_owned())
 }
 
