@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mcplane_process::observe::{Tree, Usage};
 
-use super::{Resources, Spent};
+use super::{ResourceSecond, Resources, Spent};
 use crate::control::Control;
 
 /// The part of the time that reading the PSS may take: it keeps the process from mapping memory.
@@ -27,6 +27,8 @@ struct Seen {
     resources: Resources,
     /// The last look of the slice that runs; `None` between slices.
     last: Option<(Instant, Usage)>,
+    /// The last row that is over, until the observer shows it.
+    fresh: Option<ResourceSecond>,
 }
 
 impl Gauge {
@@ -67,7 +69,8 @@ impl Gauge {
         usage.pss_bytes = pss.read(&self.pids, at);
         let mut seen = self.seen();
         seen.resources.see(&usage);
-        let row = seen.step(at, &usage);
+        seen.step(at, &usage);
+        let row = seen.fresh.take();
         drop(seen);
         if let (Some(row), Some(control)) = (row, control) {
             control.show_resources(&row);
@@ -86,12 +89,16 @@ impl Gauge {
 
 impl Seen {
     /// Time has passed since the last look, if a slice runs.
-    fn step(&mut self, at: Instant, usage: &Usage) -> Option<super::ResourceSecond> {
-        let (before, was) = self.last?;
+    fn step(&mut self, at: Instant, usage: &Usage) {
+        let Some((before, was)) = self.last else { return };
         // A look that began before the last one has nothing to add.
-        let time = at.checked_duration_since(before).filter(|time| !time.is_zero())?;
+        let time = at.saturating_duration_since(before);
+        if time.is_zero() {
+            return;
+        }
         self.last = Some((at, *usage));
-        self.resources.course.add(time, &Spent::between(&was, usage), usage)
+        let row = self.resources.course.add(time, &Spent::between(&was, usage), usage);
+        self.fresh = row.or(self.fresh);
     }
 }
 

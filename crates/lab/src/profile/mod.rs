@@ -69,7 +69,7 @@ impl Profile {
         let folder = folder.canonicalize().map_err(cannot)?;
         let tool = Tool::choose(kind, command)?;
         let profile = Self { tool, folder };
-        for file in profile.raw().map_err(|error| cannot(error))? {
+        for file in profile.raw().map_err(cannot)? {
             fs::remove_file(file).map_err(cannot)?;
         }
         Ok(profile)

@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn folded_lines_add_up() {
-        let stacks = Stacks::parse("a;b 3\na;b;c$LT$T$GT$::h0123456789abcdef; 4\nnoise\na;b 2\na x\n");
+        let stacks =
+            Stacks::parse("a;b 3\na;b;c$LT$T$GT$::h0123456789abcdef; 4\nnoise\na;b 2\na x\n");
         let all: Vec<_> = stacks.iter().map(|(stack, cost)| (stack.join(" "), cost)).collect();
         assert_eq!(all, [("a b".to_owned(), 5), ("a b c<T>".to_owned(), 4)]);
         assert_eq!(stacks.total(), 9);

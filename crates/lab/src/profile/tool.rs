@@ -42,7 +42,8 @@ impl Tool {
                 or may not use perf (sysctl kernel.perf_event_paranoid): install the package \
                 linux-perf (Ubuntu: linux-tools-generic; Fedora: perf) or valgrind"
                 .to_owned()),
-            Kind::Heap => heaptrack(command).or(valgrind.then_some(Self::Massif)).ok_or_else(|| {
+            Kind::Heap if valgrind => Ok(heaptrack(command).unwrap_or(Self::Massif)),
+            Kind::Heap => heaptrack(command).ok_or_else(|| {
                 "--profile heap needs valgrind (or, for a program that starts no others, heaptrack), \
                  and finds neither: install the package valgrind or heaptrack"
                     .to_owned()

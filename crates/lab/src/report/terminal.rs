@@ -81,10 +81,7 @@ impl Page<'_> {
         let (plan, target) = (&run.plan, &run.target);
         let title = format!("{} over {}", target.target, target.transport);
         writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
-        if let Some(profiler) = &run.profiled {
-            let words = format!("under {profiler}: none of these figures is a result");
-            self.field("PROFILED", &self.style.red(&words))?;
-        }
+        self.profiled(run)?;
         let server = target.server.as_deref().unwrap_or("unnamed server");
         let version = target.version.as_deref().unwrap_or("");
         let (revision, era) = (&target.revision, &target.era);
@@ -280,6 +277,12 @@ impl Page<'_> {
             _ => "results were not compared (--no-check)",
         };
         self.field("check", checked)
+    }
+
+    fn profiled(&mut self, run: &Run) -> fmt::Result {
+        let Some(profiler) = &run.profiled else { return Ok(()) };
+        let words = format!("under {profiler}: none of these figures is a result");
+        self.field("PROFILED", &self.style.red(&words))
     }
 
     fn drift(&mut self, run: &Run) -> fmt::Result {
