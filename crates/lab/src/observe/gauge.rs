@@ -7,11 +7,13 @@ use mcplane_process::observe::{Tree, Usage};
 
 use super::{ResourceSecond, Resources, Spent};
 use crate::control::Control;
+use crate::load::{cpu_since, cpu_time};
 
-/// The part of the time that reading the PSS may take: it keeps the process from mapping memory.
-const PSS_SHARE: u32 = 500;
+/// A look with the PSS, which keeps the process from mapping memory, is followed by so many times its
+/// CPU time without one.
+const PSS_PAUSE: u32 = 200;
 
-/// How often it is read at most.
+/// How often the PSS is read at most.
 const PSS_EVERY: Duration = Duration::from_secs(1);
 
 /// Shared by the generator, which looks before and after each slice, and the observer, which looks in
@@ -37,14 +39,14 @@ impl Gauge {
     }
 
     /// What the processes use now; `None` if there is none or no `/proc`.
-    fn usage(&self) -> Option<Usage> {
-        let usage = self.pids.iter().map(|pid| Tree::glance(*pid)).sum::<Option<Usage>>();
+    fn usage(&self, of: fn(u32) -> Option<Usage>) -> Option<Usage> {
+        let usage = self.pids.iter().map(|pid| of(*pid)).sum::<Option<Usage>>();
         usage.filter(|_| !self.pids.is_empty())
     }
 
     /// A slice begins.
     pub(crate) fn begin(&self) -> Option<Usage> {
-        let usage = self.usage();
+        let usage = self.usage(Tree::glance);
         // Reading took time, before the slice.
         self.seen().last = usage.map(|usage| (Instant::now(), usage));
         usage
@@ -53,7 +55,7 @@ impl Gauge {
     /// The slice is over.
     pub(crate) fn end(&self) -> Option<Usage> {
         let at = Instant::now();
-        let usage = self.usage();
+        let usage = self.usage(Tree::glance);
         let mut seen = self.seen();
         if let Some(usage) = &usage {
             seen.step(at, usage);
@@ -65,8 +67,11 @@ impl Gauge {
     /// A look of the observer; a row that is over goes to whoever watches.
     pub(super) fn look(&self, pss: &mut Pss, control: Option<&Control>) {
         let at = Instant::now();
-        let Some(mut usage) = self.usage() else { return };
-        usage.pss_bytes = pss.read(&self.pids, at);
+        let usage = match pss.is_due(at) {
+            true => pss.pay(at, || self.usage(Tree::sample)),
+            false => self.usage(Tree::glance),
+        };
+        let Some(usage) = usage else { return };
         let mut seen = self.seen();
         seen.resources.see(&usage);
         seen.step(at, &usage);
@@ -109,15 +114,17 @@ pub(super) struct Pss {
 }
 
 impl Pss {
-    fn read(&mut self, pids: &[u32], now: Instant) -> Option<u64> {
-        if self.next.is_some_and(|next| now < next) {
-            return None;
-        }
-        let began = Instant::now();
-        let usage = pids.iter().map(|pid| Tree::sample(*pid)).sum::<Option<Usage>>();
-        let pause = began.elapsed().saturating_mul(PSS_SHARE).max(PSS_EVERY);
-        self.next = now.checked_add(pause);
-        usage?.pss_bytes
+    fn is_due(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| now >= next)
+    }
+
+    /// Reads, and puts off the next time by what this one cost.
+    fn pay<T>(&mut self, now: Instant, read: impl FnOnce() -> T) -> T {
+        let before = cpu_time();
+        let read = read();
+        let cost = cpu_since(before).unwrap_or_default();
+        self.next = now.checked_add(cost.saturating_mul(PSS_PAUSE).max(PSS_EVERY));
+        read
     }
 }
 
@@ -151,11 +158,17 @@ mod tests {
     }
 
     #[test]
-    fn the_pss_is_not_read_all_the_time() {
+    fn the_pss_is_read_once_a_second_and_less_often_where_it_costs() {
         let (mut pss, now) = (Pss::default(), Instant::now());
-        let pids = [std::process::id()];
-        assert!(pss.read(&pids, now).is_some());
-        assert!(pss.read(&pids, now + Duration::from_millis(900)).is_none());
-        assert!(pss.read(&pids, now + Duration::from_secs(100)).is_some());
+        let after = |ms| now + Duration::from_millis(ms);
+        assert!(pss.is_due(now));
+        pss.pay(now, || {});
+        assert!(!pss.is_due(after(999)) && pss.is_due(after(1000)));
+        let work = || {
+            let before = cpu_time();
+            while cpu_since(before) < Some(Duration::from_millis(20)) {}
+        };
+        pss.pay(now, work);
+        assert!(!pss.is_due(after(3999)) && pss.is_due(after(60_000)));
     }
 }
