@@ -10,6 +10,7 @@
 //! - `profile`: servers under a profiler
 //! - `readme`: what the README promises
 //! - `truth`: measuring what is known beforehand
+//! - `report`: results in other forms, and the page in a browser
 //! - `server`: a server in shell, for what the fixture never does
 
 #![cfg(unix)]
@@ -29,6 +30,7 @@ mod lint;
 mod live;
 mod profile;
 mod readme;
+mod report;
 mod server;
 mod truth;
 

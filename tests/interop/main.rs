@@ -7,6 +7,7 @@
 //! - `site`: a server on the network, and a tap that hears what its clients say
 //! - `web`: mcplane as the client over HTTP, one test for each server and era
 //! - `inspector`: the MCP Inspector as the client
+//! - `histogram`: what the lab records, read by another implementation of HdrHistogram
 //! - `peers`: where the peers are installed, and what happens when one is missing
 //!
 //! A driver runs by hand as well, against any server:
@@ -25,6 +26,7 @@
 
 mod behind;
 mod drivers;
+mod histogram;
 mod inspector;
 mod peers;
 mod servers;

@@ -15,6 +15,7 @@ pub(crate) enum Peer {
     Rmcp,
     Go,
     Inspector,
+    Histogram,
 }
 
 impl Peer {
@@ -29,6 +30,9 @@ impl Peer {
             Self::Rmcp => vec![path(installed("rmcp-target/release").join(name))],
             Self::Go => vec![path(installed("go").join(name))],
             Self::Inspector => inspector(),
+            Self::Histogram => {
+                vec!["node".into(), source("histogram", format!("{name}.mjs"))]
+            }
         }
     }
 
@@ -42,6 +46,7 @@ impl Peer {
             Self::Rmcp => installed("rmcp-target/release/drive"),
             Self::Go => installed("go/drive"),
             Self::Inspector => installed("inspector.stamp"),
+            Self::Histogram => installed("histogram.stamp"),
         };
         let why = if env::var("MCPLANE_INTEROP").is_ok_and(|value| value == "off") {
             "MCPLANE_INTEROP is off".to_owned()

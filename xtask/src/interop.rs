@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use crate::conformance;
 use crate::run::{cargo, output, run};
 
-const NPM_FOLDERS: [&str; 3] = ["ts1", "ts2", "inspector"];
+const NPM_FOLDERS: [&str; 4] = ["ts1", "ts2", "inspector", "histogram"];
 
 /// Installs the peers' packages by name into `.interop/` and returns what could not be, and why.
 /// With `required` that is an error instead.

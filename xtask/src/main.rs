@@ -35,6 +35,7 @@ cargo xtask CHORE
   speed gateway [ROUNDS]
                    gateways over one warm stdio server, beside the null relay and peers
   speed ladder     three kinds of tool with 1 to 100 calls in flight, over 1 worker and over 4
+  speed cross      one HTTP server seen by the lab, by wrk and by oha
   docs             the API documentation, in target/doc
 
 With CI set in the environment nothing may be skipped.";
@@ -72,6 +73,7 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         ["speed", "gateway", rounds] => {
             speed::gateway(root, rounds.parse().context("speed gateway takes a number of rounds")?)
         }
+        ["speed", "cross"] => speed::cross(root),
         ["speed", "ladder"] => speed::ladder(root),
         ["docs"] => check::docs(root),
         [] | ["help" | "-h" | "--help"] => {

@@ -4,6 +4,7 @@
 //! one core. Each run has slices of the floor in turns with its own. What is printed are medians
 //! over the rounds.
 
+mod cross;
 mod gateway;
 mod ladder;
 mod peers;
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 use crate::interop;
 use crate::run::{cargo, output, run, step};
+pub use cross::cross;
 pub use gateway::{ROUNDS_DEFAULT as GATEWAY_ROUNDS_DEFAULT, gateway};
 pub use ladder::ladder;
 

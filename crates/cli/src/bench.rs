@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use mcplane_lab::report::{Run, Style};
+use mcplane_lab::report::{Document, Run, Style};
 use mcplane_lab::{
     Control, Environment, Error, Floor, Plan, Report, Stream, Target, run as measure, run_together,
 };
@@ -39,7 +39,8 @@ pub fn run(
     args: &BenchArgs,
     fixture: impl Fn() -> io::Result<Stream> + Send + Sync + 'static,
 ) -> anyhow::Result<ExitCode> {
-    let (plans, remote) = match args.plans().and_then(|plans| Ok((plans, args.remote()?))) {
+    let asked = args.outputs.check(args.json.as_deref()).and_then(|()| args.plans());
+    let (plans, remote) = match asked.and_then(|plans| Ok((plans, args.remote()?))) {
         Ok(asked) => asked,
         Err(wrong) => return Ok(complain(&format!("error: {wrong}"), 2)),
     };
@@ -77,6 +78,7 @@ pub fn run(
     };
     if !report.runs.is_empty() || report.cold_start.is_some() {
         print(args, &report)?;
+        args.outputs.write(&Document::of(&report))?;
     }
     Ok(match failed {
         Some(error) if error.is_usage() => complain(&format!("error: {error}"), 2),
@@ -176,9 +178,11 @@ fn print(args: &BenchArgs, report: &Report) -> anyhow::Result<()> {
         serde_json::to_writer_pretty(&mut stdout, report)?;
         return Ok(writeln!(stdout)?);
     }
-    let colour =
-        stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
-    stdout.write_all(report.to_text(Style { colour }).as_bytes())?;
+    if !args.outputs.has_stdout() {
+        let colour =
+            stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+        stdout.write_all(report.to_text(Style { colour }).as_bytes())?;
+    }
     if let Some(path) = &args.json {
         let cannot = || format!("cannot write {}", path.display());
         let mut file = BufWriter::new(File::create(path).with_context(cannot)?);

@@ -19,10 +19,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use mcplane_lab::report::Document;
 use mcplane_lab::verdict::{Contest, PAIRS_DEFAULT, PAIRS_MIN, Role};
 use mcplane_lab::{Control, Environment, Error, Plan, Speak, Until};
 
 use crate::bench::{RawJson, calls_or_time, duration, raw_json, watch};
+use crate::report::Outputs;
 use words::Subject;
 
 /// Most targets at once.
@@ -108,6 +110,9 @@ pub struct CompareArgs {
     /// Write everything as JSON to a file, or to stdout in place of the table (-)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub outputs: Outputs,
 }
 
 /// Measures the targets in turns, or reads their results, and prints what they come to.
@@ -115,6 +120,9 @@ pub struct CompareArgs {
 /// # Errors
 /// When the report cannot be written.
 pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    if let Err(wrong) = args.outputs.check(args.json.as_deref()) {
+        return Ok(complain(&wrong, 2));
+    }
     if args.targets.iter().all(|target| is_result(target)) {
         return files::compare(args);
     }
@@ -189,10 +197,11 @@ fn is_result(target: &str) -> bool {
 }
 
 fn print(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
-    if args.json.as_deref() != Some(Path::new("-")) {
+    if args.json.as_deref() != Some(Path::new("-")) && !args.outputs.has_stdout() {
         io::stdout().lock().write_all(contest.to_text().as_bytes())?;
     }
-    args.json.as_deref().map_or(Ok(()), |path| write_json(path, contest))
+    args.json.as_deref().map_or(Ok(()), |path| write_json(path, contest))?;
+    args.outputs.write(&Document::of_contest(contest)?)
 }
 
 /// Writes JSON to a file, or to stdout for `-`.

@@ -6,6 +6,7 @@
 //! * `fixture` — a server to test and measure against.
 //! * `inspect` — who a server is and what it offers.
 //! * `bench` — how fast a server is.
+//! * `report` — results in other forms.
 //! * `lint` — whether published figures can be true.
 //! * `compare` — which of several servers is faster, what a gateway costs.
 //! * `gate` — whether a result may pass.
@@ -23,6 +24,7 @@ mod import;
 mod inspect;
 mod lint;
 mod negotiate;
+mod report;
 mod serve;
 
 use std::process::ExitCode;
@@ -48,6 +50,8 @@ enum Command {
     Negotiate(negotiate::NegotiateArgs),
     /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
     Bench(Box<bench::BenchArgs>),
+    /// Turn results into a page with charts, tables, or records for other systems
+    Report(report::ReportArgs),
     /// Audit results, ours or published ones, for figures that cannot be true
     Lint(lint::LintArgs),
     /// Measure several servers in turns: which is faster, or what a gateway adds
@@ -75,6 +79,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Gate(args) => gate::run(&args),
         Command::Floor(args) => bench::floor(&args),
+        Command::Report(args) => report::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Inspect(args) => on_one_core(inspect::run(*args)),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mcplane_process::Command;
 use mcplane_proto::Method;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -27,7 +28,7 @@ const ATTEMPTS_EVERY: Duration = Duration::from_millis(1);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// What starting costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ColdStart {
     /// The command line or the address.
@@ -58,7 +59,7 @@ pub struct ColdStart {
 }
 
 /// One figure over all starts, in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Spread {
     /// The least.

@@ -3,10 +3,11 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a reader needs to judge a result or to repeat it. A `None` could not be found out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Environment {
     /// When it was measured, UTC, RFC 3339.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
@@ -36,7 +37,7 @@ pub enum Steps {
 }
 
 /// What came of a ladder.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ladder {
     /// What the loads are: `calls_in_flight` (of all sessions) or `calls_per_s`.
@@ -51,7 +52,7 @@ pub struct Ladder {
 }
 
 /// One load of a ladder.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Step {
     /// The load.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
@@ -36,7 +37,7 @@ const PROBE_MAX: Duration = Duration::from_secs(60);
 const SAMPLES_MORE: f64 = 1.1;
 
 /// What a search came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Found {
     /// The conditions, as they were written.
@@ -54,7 +55,7 @@ pub struct Found {
 }
 
 /// One measurement at one rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Probe {
     /// Calls per second.

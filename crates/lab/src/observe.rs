@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mcplane_process::observe::Usage;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::course::Course;
@@ -29,7 +30,7 @@ pub(crate) use self::gauge::Gauge;
 const EVERY: Duration = Duration::from_millis(250);
 
 /// The greatest figures seen, and the last ones.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Resources {
     /// CPU time, user and system, of the whole process tree per call, in nanoseconds.

@@ -11,6 +11,7 @@ use mcplane_lab::{
 use serde_json::value::RawValue;
 
 use super::modes::ModeArgs;
+use crate::report::Outputs;
 
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
 ///
@@ -129,6 +130,9 @@ pub struct BenchArgs {
     /// Write everything as JSON to a file, or to stdout in place of the table (-)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub outputs: Outputs,
     /// Address of a server: http(s)://, ws(s)://, tcp://HOST:PORT or unix:PATH
     #[arg(value_name = "URL")]
     pub url: Option<String>,

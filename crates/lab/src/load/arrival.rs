@@ -7,10 +7,11 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The arrivals of an open loop.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[allow(clippy::exhaustive_structs, reason = "plain data that the caller fills in")]
 pub struct Arrivals {
     /// How many, and when.
@@ -23,7 +24,7 @@ pub struct Arrivals {
 }
 
 /// How the rate goes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "shape", rename_all = "snake_case")]
 #[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
 pub enum Shape {
@@ -49,7 +50,7 @@ pub enum Shape {
 }
 
 /// How arrivals are spread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
 pub enum Spacing {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcplane_process::observe::Usage;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Spent;
@@ -16,7 +17,7 @@ const LENGTH: Duration = Duration::from_secs(1);
 
 /// What a process tree used in one interval of its side's measured time, the slices joined end to
 /// end. Times and counts are sums over the interval, the rest the greatest that was seen in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceSecond {
     /// When it began, in nanoseconds of measured time.

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The longest latency that is kept apart, in nanoseconds: an hour. Longer ones count as this.
@@ -132,7 +133,7 @@ pub fn samples_min(quantile: f64) -> u64 {
 
 /// Latency figures, each in nanoseconds from the intended start. `None` where there are too few
 /// samples for it ([`samples_min`]).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Latency {
     /// Samples: calls that succeeded.

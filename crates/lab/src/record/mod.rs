@@ -11,6 +11,7 @@ mod seconds;
 
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use latency::QUANTILES;
@@ -19,7 +20,7 @@ pub(crate) use paced::Paced;
 pub(crate) use seconds::{Interval, Seconds};
 
 /// Calls that failed, by kind. None of them counts as a success anywhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Errors {
     /// The connection ended with the call unanswered, or a line came that answers no call of ours:

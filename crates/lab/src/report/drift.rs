@@ -1,5 +1,6 @@
 //! Whether the figures of a run drift.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Results, Second};
@@ -10,7 +11,7 @@ use crate::verdict::{Flag, Point, Series, drift};
 const INTERVALS_MIN: usize = 30;
 
 /// What became of one figure over the run, by [`crate::verdict::drift`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Drifting {
     /// Which figure, and by that its unit: calls per second, nanoseconds, bytes, or a count.

@@ -1,6 +1,7 @@
 //! What lets a reader judge the figures: how the schedule was kept, and whether the instrument or the
 //! server was measured.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Run;
@@ -9,7 +10,7 @@ use crate::run::ns;
 use crate::warm::Warm;
 
 /// How the schedule of an open loop was kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Open {
     /// Calls that were due: those begun and those missed.
@@ -73,7 +74,7 @@ impl Open {
 }
 
 /// How the warm-up ended.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Warmup {
     /// Calls that succeeded and were thrown away.
@@ -91,7 +92,7 @@ impl Warmup {
 }
 
 /// One interval of the measured time of a side, its slices joined end to end.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Second {
     /// When it began, in nanoseconds of measured time.
@@ -133,7 +134,7 @@ impl Second {
 /// Little's law (1961), which holds for any server: calls in flight = rate × time in flight. What is
 /// seen of the two sides comes from different counters, so that a ratio far from 1 means that the
 /// instrument is wrong.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Little {
     /// Calls in flight, averaged over the measured time.
@@ -163,7 +164,7 @@ impl Little {
 const BOUND: f64 = 0.7;
 
 /// How much of what the generator itself can do the run used.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Headroom {
     /// What it was measured by.
@@ -176,7 +177,7 @@ pub struct Headroom {
 }
 
 /// What the generator's limit is measured by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {

@@ -9,17 +9,35 @@
 //! * `terminal` — the text for people.
 //! * `rungs`    — the same of a ladder, of a search for a limit, of assertions.
 //! * `table`    — the same of several targets that were measured in turns.
+//! * `document` — result files, read back, as they are shown; `words` — what they say in sentences.
+//! * `html`, `svg`, `markup` — one page with charts.
+//! * `schema`   — the JSON Schema of results.
+//! * `csv`, `erlmcp`, `junit`, `markdown`, `prometheus` — records for others to read.
 
+mod csv;
+mod document;
 mod drift;
+mod erlmcp;
 mod evidence;
+mod html;
+mod junit;
+mod markdown;
+mod markup;
+mod prometheus;
 mod rungs;
+mod schema;
+mod svg;
 mod table;
 pub(crate) mod terminal;
+mod words;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use document::{Document, FILES_MAX, ReadError};
 pub use drift::Drifting;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
+pub use schema::schema;
 pub use terminal::Style;
 
 use crate::cold::ColdStart;
@@ -35,7 +53,7 @@ use crate::verdict::{Assertions, Checked, Facts};
 pub const SCHEMA: &str = "mcplane.bench/1";
 
 /// Everything that one command measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
     /// [`SCHEMA`].
@@ -66,7 +84,7 @@ pub struct Report {
 }
 
 /// Something that could not be measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
 pub struct Missing {
     /// What: a transport and a revision.
@@ -122,7 +140,7 @@ impl Report {
 }
 
 /// One measurement of one target.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Run {
     /// What was asked for.
@@ -163,7 +181,7 @@ impl Run {
 }
 
 /// What was asked for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlanInfo {
     /// `closed`: a call begins when another has ended; `open`: when it is meant to.
@@ -199,7 +217,7 @@ pub struct PlanInfo {
 }
 
 /// What was measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TargetInfo {
     /// The command line, the address, or the name of a server in this process.
@@ -224,7 +242,7 @@ pub struct TargetInfo {
 }
 
 /// What starting took, each figure from one observation.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StartInfo {
     /// From before the process was started, or connected to where it runs already, until the
@@ -237,7 +255,7 @@ pub struct StartInfo {
 }
 
 /// The figures of one side.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Results {
     /// Calls begun.
@@ -288,7 +306,7 @@ pub struct Results {
 }
 
 /// One slice of one side.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Slice {
     /// Calls that succeeded.
@@ -306,7 +324,7 @@ pub struct Slice {
 }
 
 /// Target divided by floor.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ratios {
     /// Of the throughputs: more is better.
@@ -320,7 +338,7 @@ pub struct Ratios {
 }
 
 /// A ratio, and how far it moved between pairs of slices.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ratio {
     /// Over the whole run: the figure of the target by the figure of the floor.

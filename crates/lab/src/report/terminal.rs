@@ -430,7 +430,7 @@ pub(super) fn load(plan: &PlanInfo) -> String {
     format!("open loop, {shape}{spacing}, at most ")
 }
 
-fn na() -> String {
+pub(super) fn na() -> String {
     "n/a".to_owned()
 }
 
@@ -469,7 +469,7 @@ fn times(ratio: f64) -> String {
 }
 
 /// A ratio with two or three significant digits.
-fn digits(ratio: f64) -> String {
+pub(super) fn digits(ratio: f64) -> String {
     match ratio {
         r if r < 0.0995 => format!("{r:.3}"),
         r if r < 9.995 => format!("{r:.2}"),

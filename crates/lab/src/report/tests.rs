@@ -163,6 +163,123 @@ fn runs_measured_together_share_a_table() {
     assert!(text.contains("0.50 ×"), "{text}");
 }
 
+/// Markup, quotes, control characters and formulas, as a server may bring them.
+pub(crate) const HOSTILE: &str =
+    "=<script>alert(\"x'&\\`|*)</script>]]>\u{1}\u{202e}\n--><!--,{}_`";
+
+/// Runs of which each text says something else than it means.
+pub(crate) fn hostile() -> Document {
+    let evil = |at: &str| format!("{at} {HOSTILE}");
+    let mut runs =
+        vec![sample(5_000, true), sample(100, false), sample(4_000, true), sample(400, false)];
+    for (at, run) in runs.iter_mut().enumerate() {
+        let target = &mut run.target;
+        target.target = evil("target");
+        target.server = Some(evil("server"));
+        target.version = Some(evil("version"));
+        target.revision = evil("revision");
+        run.plan.tool = evil("tool");
+        run.plan.args = serde_json::json!({ HOSTILE: HOSTILE });
+        run.plan.concurrency = [1, 4, usize::MAX, 16][at];
+        run.plan.sessions = 2;
+        run.notes = vec![evil("note")];
+    }
+    runs[2].results.errors.json_rpc = 3;
+    runs[2].results.first_failure = Some(evil("failure"));
+    runs[3].target.transport = "memory".to_owned();
+    runs[3].broken = Some(evil("broken"));
+    let mut environment = Environment::look();
+    environment.cpu = Some(evil("cpu"));
+    environment.kernel = Some(evil("kernel"));
+    environment.command = vec![evil("command")];
+    let missing = Missing { target: evil("missing"), concurrency: 1, why: evil("why") };
+    let text = serde_json::to_string(&Report::together(environment, runs, vec![missing])).unwrap();
+    Document::read([(HOSTILE, text.as_str())]).unwrap()
+}
+
+/// A small reader of XML: the elements in order with their attributes. Panics on what is not
+/// well-formed. Elements of HTML that have no end are taken as closed.
+pub(crate) fn elements(text: &str) -> Vec<(String, Vec<(String, String)>)> {
+    const VOID: [&str; 4] = ["meta", "link", "br", "hr"];
+    let (mut all, mut open, mut rest) = (Vec::new(), Vec::new(), text);
+    while let Some(at) = rest.find('<') {
+        check_text(&rest[..at]);
+        let inside = &rest[at + 1..];
+        let end = inside.find('>').unwrap_or_else(|| panic!("no end of {:.80}", inside));
+        let tag = &inside[..end];
+        rest = &inside[end + 1..];
+        if tag.starts_with(['?', '!']) {
+            continue;
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "before {rest:.80}");
+            continue;
+        }
+        let closed = tag.ends_with('/');
+        let tag = tag.trim_end_matches('/');
+        let (name, mut left) = tag.split_once(' ').unwrap_or((tag, ""));
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "element {name:?}");
+        let mut attributes = Vec::new();
+        while !left.is_empty() {
+            let Some((key, after)) = left.split_once("=\"") else {
+                assert_eq!(left.trim(), "download", "in <{tag}>");
+                break;
+            };
+            let (value, after) = after.split_once('"').unwrap_or_else(|| panic!("in <{tag}>"));
+            check_text(value);
+            attributes.push((key.trim().to_owned(), value.to_owned()));
+            left = after.trim_start();
+        }
+        all.push((name.to_owned(), attributes));
+        if name == "style" {
+            rest = &rest[rest.find("</style>").unwrap()..];
+        }
+        if !closed && !VOID.contains(&name) {
+            open.push(name.to_owned());
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+    all
+}
+
+fn check_text(text: &str) {
+    assert!(!text.contains('>') && !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+    for (at, _) in text.match_indices('&') {
+        let known = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
+        assert!(known.iter().any(|entity| text[at..].starts_with(entity)), "{:.40}", &text[at..]);
+    }
+}
+
+#[test]
+fn what_is_no_result_is_refused_by_name() {
+    for (text, part) in [
+        ("{", "EOF while parsing"),
+        ("{}", "it names no \"schema\""),
+        (r#"{"schema":"mcplane.bench/9"}"#, "mcplane.bench/9 is not known"),
+        (r#"{"schema":"mcplane.bench/1"}"#, "missing field"),
+        (r#"{"schema":"mcplane.compare/1"}"#, "missing field"),
+    ] {
+        let error = Document::read([("a.json", text)]).unwrap_err().to_string();
+        assert!(error.starts_with("a.json is no result: ") && error.contains(part), "{error}");
+    }
+    let text = serde_json::to_string(&Report::new(Environment::look(), vec![])).unwrap();
+    let many = vec![("a.json", text.as_str()); FILES_MAX + 1];
+    assert!(Document::read(many).unwrap_err().to_string().contains("more than 64 files"));
+}
+
+#[test]
+fn an_empty_result_has_every_form() {
+    let document = Document::of(&Report::new(Environment::look(), vec![]));
+    elements(&document.to_html());
+    elements(&document.to_junit());
+    assert_eq!(document.to_csv().lines().count(), 1);
+    assert_eq!(document.to_prometheus(), "");
+    assert_eq!(document.to_erlmcp_files().len(), 1);
+    assert!(
+        document.to_markdown().contains("holds no run") && document.to_mermaid().contains("no run")
+    );
+}
+
 #[test]
 fn a_result_near_the_generators_limit_is_marked() {
     let headroom = |ratio: f64, run: Run| {

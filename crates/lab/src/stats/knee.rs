@@ -7,6 +7,7 @@
 //! at the knee. They meet at N* = C·(S + Z) calls in flight for a capacity C, a service time S and a
 //! think time Z, and at C for a rate of arrivals.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Fewest rungs that have a knee.
@@ -19,7 +20,7 @@ const DISTANCE_MIN: f64 = 0.1;
 const FLAT: f64 = 0.1;
 
 /// A knee.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Knee {
     /// The load at which the asymptotes meet: calls in flight, or calls per second.

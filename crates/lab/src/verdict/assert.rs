@@ -16,6 +16,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Metric;
@@ -31,7 +32,7 @@ const ASSERTIONS_MAX: usize = 64;
 pub struct Assertions(Vec<Assertion>);
 
 /// What became of one limit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Checked {
     /// The assertion as it was written.

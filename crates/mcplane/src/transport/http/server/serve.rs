@@ -161,6 +161,7 @@ fn builder(limits: ConnectionLimits) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         // Idleness has one clock, ours: it also covers a head that comes slowly.
         .header_read_timeout(None)
+        .writev(false)
         .max_buf_size(limits.header_bytes_max.max(8192));
     builder
         .http2()

@@ -1,0 +1,181 @@
+//! `mcplane report`: results in other forms.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use mcplane_lab::report::{Document, schema};
+
+/// Most bytes of a result file: an hour's histograms of every second are a fifth of it.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Turn results of `mcplane bench --json` and `mcplane compare --json` into a page, tables, or records
+/// for other systems.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Without an output, the summary and the tables are written as Markdown to stdout.
+Exit code: 0 written, 1 a file cannot be read or written, 2 usage.")]
+#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
+pub struct ReportArgs {
+    /// Results; - is stdin
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub outputs: Outputs,
+    /// Print the JSON Schema of `mcplane bench --json`
+    #[arg(long, conflicts_with = "files")]
+    pub schema: bool,
+}
+
+/// Where results go, in which form.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Reports and records (- is stdout)")]
+#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
+pub struct Outputs {
+    /// Write one page with charts that needs nothing else
+    #[arg(long, value_name = "OUT")]
+    pub html: Option<PathBuf>,
+    /// Write CSV in cMCP's columns
+    #[arg(long, value_name = "OUT")]
+    pub csv: Option<PathBuf>,
+    /// Write the summary and the tables as Markdown
+    #[arg(long, value_name = "OUT")]
+    pub markdown: Option<PathBuf>,
+    /// Write JUnit XML: each run is a test case
+    #[arg(long, value_name = "OUT")]
+    pub junit: Option<PathBuf>,
+    /// Write Prometheus' text format
+    #[arg(long, value_name = "OUT")]
+    pub prometheus: Option<PathBuf>,
+    /// Write erlmcp's results and index into this folder; to stdout the results as one array
+    #[arg(long, value_name = "OUT")]
+    pub erlmcp: Option<PathBuf>,
+}
+
+/// Writes every form that was asked for.
+///
+/// # Errors
+/// When a file cannot be read, is no result, or cannot be written.
+pub fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    if args.schema {
+        write(Path::new("-"), &format!("{:#}\n", schema()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Err(wrong) = args.outputs.check(None) {
+        eprintln!("error: {wrong}");
+        return Ok(ExitCode::from(2));
+    }
+    let mut texts = Vec::new();
+    for path in &args.files {
+        texts.push((path.display().to_string(), read(path)?));
+    }
+    let document = Document::read(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
+    if args.outputs.is_empty() {
+        write(Path::new("-"), &document.to_markdown())?;
+    }
+    args.outputs.write(&document)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Outputs {
+    fn all(&self) -> [(&'static str, Option<&Path>); 6] {
+        [
+            ("--html", self.html.as_deref()),
+            ("--csv", self.csv.as_deref()),
+            ("--markdown", self.markdown.as_deref()),
+            ("--junit", self.junit.as_deref()),
+            ("--prometheus", self.prometheus.as_deref()),
+            ("--erlmcp", self.erlmcp.as_deref()),
+        ]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.all().iter().all(|(_, path)| path.is_none())
+    }
+
+    /// Whether one of them goes to stdout.
+    pub fn has_stdout(&self) -> bool {
+        self.all().iter().any(|(_, path)| *path == Some(Path::new("-")))
+    }
+
+    /// Stdout takes one form, and a file too; `json` goes where `--json` says.
+    ///
+    /// # Errors
+    /// A sentence that names the two options.
+    pub fn check(&self, json: Option<&Path>) -> Result<(), String> {
+        let mut taken: Vec<(&str, &Path)> = Vec::new();
+        for (option, path) in self.all().into_iter().chain([("--json", json)]) {
+            let Some(path) = path else { continue };
+            if let Some((other, _)) = taken.iter().find(|(_, taken)| *taken == path) {
+                return Err(format!(
+                    "{other} and {option} cannot both write to {}",
+                    path.display()
+                ));
+            }
+            taken.push((option, path));
+        }
+        Ok(())
+    }
+
+    /// Writes every form that was asked for.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(&self, document: &Document) -> anyhow::Result<()> {
+        type Form = fn(&Document) -> String;
+        let forms: [(&Option<PathBuf>, Form); 5] = [
+            (&self.html, Document::to_html),
+            (&self.csv, Document::to_csv),
+            (&self.markdown, Document::to_markdown),
+            (&self.junit, Document::to_junit),
+            (&self.prometheus, Document::to_prometheus),
+        ];
+        for (path, form) in forms {
+            if let Some(path) = path {
+                write(path, &form(document))?;
+            }
+        }
+        let Some(folder) = &self.erlmcp else { return Ok(()) };
+        if folder == Path::new("-") {
+            return write(
+                folder,
+                &format!("{:#}\n", serde_json::Value::from(document.to_erlmcp())),
+            );
+        }
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        for (name, value) in document.to_erlmcp_files() {
+            write(&folder.join(name), &format!("{value:#}\n"))?;
+        }
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut text = String::new();
+    let size = if path == Path::new("-") {
+        io::stdin().lock().take(BYTES_MAX + 1).read_to_string(&mut text)
+    } else {
+        fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text))
+    };
+    let size = size.with_context(cannot)?;
+    if size as u64 > BYTES_MAX {
+        bail!("{}: it is larger than {} MiB", cannot(), BYTES_MAX >> 20);
+    }
+    Ok(text)
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = if path == Path::new("-") {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+    } else {
+        fs::write(path, text)
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,132 @@
+//! CSV (RFC 4180) in cMCP's column schema: one row for each run and each floor.
+
+use super::Results;
+use super::document::{Document, in_flight, load};
+
+/// cMCP's columns.
+const COLUMNS: &str = "bench,iterations,wall_ms,throughput_per_s,min_us,p50_us,p95_us,p99_us,p999_us,max_us,mean_us,extra";
+
+impl Document {
+    /// The runs in the columns of cMCP's benchmarks. What was not measured, or from too few samples, is
+    /// empty. `iterations` are the calls that succeeded; those that failed are in `extra`.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        let mut out = format!("{COLUMNS}\n");
+        for (_, file, run) in self.runs() {
+            let (plan, target) = (&run.plan, &run.target);
+            let bench =
+                format!("{}_{}_{}", word(&plan.tool), word(&target.transport), in_flight(run));
+            let said = |results: &Results, target: &str| {
+                format!(
+                    "transport={} tool={} load={} sessions={} errors={} target={target} time={}",
+                    run.target.transport,
+                    plan.tool,
+                    load(run).replace(' ', "_"),
+                    plan.sessions,
+                    results.errors.total(),
+                    file.environment.time
+                )
+            };
+            row(&mut out, &bench, &run.results, &said(&run.results, &target.target));
+            if let Some(floor) = &run.floor {
+                row(&mut out, &format!("floor_{bench}"), floor, &said(floor, "floor"));
+            }
+        }
+        out
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn row(out: &mut String, bench: &str, of: &Results, extra: &str) {
+    let latency = &of.latency;
+    let us = |ns: Option<u64>| ns.map_or_else(String::new, |ns| format!("{:.3}", ns as f64 / 1e3));
+    let fields = [
+        bench.to_owned(),
+        of.calls_ok.to_string(),
+        format!("{:.3}", of.wall_ns as f64 / 1e6),
+        format!("{:.3}", of.throughput_per_s),
+        us(latency.min_ns),
+        us(latency.p50_ns),
+        us(latency.p95_ns),
+        us(latency.p99_ns),
+        us(latency.p99_9_ns),
+        us(latency.max_ns),
+        latency.mean_ns.map_or_else(String::new, |ns| format!("{:.3}", ns / 1e3)),
+        quoted(extra),
+    ];
+    out.push_str(&fields.join(","));
+    out.push('\n');
+}
+
+/// A field that may hold anything, on one line.
+fn quoted(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("\"{}\"", line.replace('"', "\"\""))
+}
+
+/// What is fit for a name: anything else becomes `_`, and it begins with a letter.
+pub(super) fn word(text: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    let word: String = text.chars().take(64).map(fit).collect();
+    if word.starts_with(|c: char| c.is_ascii_alphabetic()) { word } else { format!("x{word}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::hostile;
+
+    /// A reader of RFC 4180, of its own.
+    fn read(text: &str) -> Vec<Vec<String>> {
+        let (mut rows, mut row, mut field, mut quoted) = (vec![], vec![], String::new(), false);
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            match (c, quoted) {
+                ('"', true) if chars.peek() == Some(&'"') => field.extend(chars.next()),
+                ('"', _) => quoted = !quoted,
+                (',', false) => row.push(std::mem::take(&mut field)),
+                ('\n', false) => {
+                    row.push(std::mem::take(&mut field));
+                    rows.push(std::mem::take(&mut row));
+                }
+                (c, _) => field.push(c),
+            }
+        }
+        assert!(!quoted && field.is_empty() && row.is_empty(), "it ends in the middle of a row");
+        rows
+    }
+
+    #[test]
+    fn it_reads_back_with_cmcps_columns() {
+        let document = hostile();
+        let rows = read(&document.to_csv());
+        assert_eq!(rows[0].join(","), COLUMNS);
+        assert_eq!(
+            rows.len(),
+            1 + document
+                .runs()
+                .map(|(.., run)| 1 + usize::from(run.floor.is_some()))
+                .sum::<usize>()
+        );
+        assert!(rows.iter().all(|row| row.len() == 12), "{rows:?}");
+        let (_, _, run) = document.runs().next().unwrap();
+        let number = |at: usize| rows[1][at].parse::<f64>().unwrap();
+        assert_eq!(rows[1][1].parse::<u64>().unwrap(), run.results.calls_ok);
+        assert!((number(2) - run.results.wall_ns as f64 / 1e6).abs() < 1e-3);
+        assert!((number(5) - run.results.latency.p50_ns.unwrap() as f64 / 1e3).abs() < 1e-3);
+        assert!((number(10) - run.results.latency.mean_ns.unwrap() / 1e3).abs() < 1e-3);
+        assert!(rows[2][0].starts_with("floor_"));
+        let target = run.target.target.replace(char::is_control, " ");
+        assert!(rows[1][11].contains(&format!("target={target}")), "{}", rows[1][11]);
+        let few = rows.iter().find(|row| row[1] == "100").unwrap();
+        assert_eq!((few[7].as_str(), few[8].as_str()), ("", ""), "100 samples have no p99");
+    }
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        for row in read(&hostile().to_csv()) {
+            assert!(row.iter().all(|cell| !cell.starts_with(['=', '+', '-', '@'])), "{row:?}");
+        }
+        assert_eq!((word("=cmd|'x"), word("Ab-1")), ("x_cmd__x".to_owned(), "ab_1".to_owned()));
+    }
+}

@@ -1,0 +1,270 @@
+//! Result files, read back, and what they hold in the order in which it is shown.
+
+use serde_json::Value;
+
+use super::markup::short;
+use super::{Missing, Report, Run};
+use crate::environment::Environment;
+use crate::record::Latencies;
+use crate::verdict::{Contest, Side};
+
+/// Most result files of one document.
+pub const FILES_MAX: usize = 64;
+
+/// One or several results, to be written as a page, a table or a record of another system.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Document {
+    pub(super) files: Vec<File>,
+}
+
+/// Why a file is no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is no result: {why}; `mcplane bench --json {name}` writes one")]
+#[non_exhaustive]
+pub struct ReadError {
+    /// The file.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// One result file.
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    pub(super) name: String,
+    /// All that it says, also what this version does not know.
+    pub(super) raw: Value,
+    pub(super) environment: Environment,
+    pub(super) runs: Vec<Run>,
+    pub(super) missing: Vec<Missing>,
+    /// The sides of a comparison; empty in a plain result.
+    pub(super) sides: Vec<Side>,
+    /// The least effect that matters in a comparison, as a fraction.
+    pub(super) effect: Option<f64>,
+}
+
+/// Runs that belong into one chart.
+pub(super) struct Group<'a> {
+    pub(super) name: String,
+    /// What was measured, in lines.
+    pub(super) about: Vec<String>,
+    pub(super) loads: Vec<Load<'a>>,
+    /// Whether the loads differ in nothing but how much they ask.
+    pub(super) is_ladder: bool,
+}
+
+/// The runs of one target with one load, or of one side of a comparison.
+pub(super) struct Load<'a> {
+    pub(super) name: String,
+    pub(super) runs: Vec<&'a Run>,
+}
+
+impl Document {
+    /// The document of a result that is at hand.
+    #[must_use]
+    pub fn of(report: &Report) -> Self {
+        Self { files: vec![File::of("mcplane-bench.json", report)] }
+    }
+
+    /// The document of a comparison that is at hand.
+    ///
+    /// # Errors
+    /// When it holds a number that JSON does not have.
+    pub fn of_contest(contest: &Contest) -> Result<Self, ReadError> {
+        let name = "mcplane-compare.json";
+        let text = serde_json::to_string(contest);
+        let text =
+            text.map_err(|wrong| ReadError { name: name.to_owned(), why: wrong.to_string() })?;
+        Self::read([(name, text.as_str())])
+    }
+
+    /// Reads results as `mcplane bench --json` and `mcplane compare --json` write them: names and
+    /// texts of at most [`FILES_MAX`] files.
+    ///
+    /// # Errors
+    /// The first file that is something else.
+    pub fn read<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, ReadError> {
+        let files: Vec<_> = files
+            .into_iter()
+            .map(|(name, text)| File::read(name, text))
+            .collect::<Result<_, _>>()?;
+        match files.get(FILES_MAX) {
+            Some(file) => Err(ReadError {
+                name: file.name.clone(),
+                why: format!("it is one more than {FILES_MAX} files"),
+            }),
+            None => Ok(Self { files }),
+        }
+    }
+
+    /// Every run, with a name that tells it from the others of its file.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (String, &File, &Run)> {
+        self.files.iter().flat_map(move |file| {
+            file.runs.iter().enumerate().map(move |(at, run)| (self.name(file, at, run), file, run))
+        })
+    }
+
+    fn name(&self, file: &File, at: usize, run: &Run) -> String {
+        let mut name = match file.side(at) {
+            Some((side, turn)) => format!("{}, run {}", side.name, turn + 1),
+            None => format!("{} {}, {}", run.target.transport, run.target.revision, load(run)),
+        };
+        if self.files.len() > 1 {
+            name = format!("{}: {name}", file.name);
+        }
+        name
+    }
+
+    /// The runs as charts show them.
+    pub(super) fn groups(&self) -> Vec<Group<'_>> {
+        let many = self.files.len() > 1;
+        let of = |file| {
+            let groups = Group::of(file);
+            groups.into_iter().map(move |group| match many {
+                true => Group { name: format!("{}: {}", file.name, group.name), ..group },
+                false => group,
+            })
+        };
+        self.files.iter().flat_map(of).collect()
+    }
+}
+
+impl File {
+    fn of(name: &str, report: &Report) -> Self {
+        Self {
+            name: name.to_owned(),
+            // A model of plain data always has a JSON form.
+            raw: serde_json::to_value(report).unwrap_or_default(),
+            environment: report.environment.clone(),
+            runs: report.runs.clone(),
+            missing: report.missing.clone(),
+            sides: Vec::new(),
+            effect: None,
+        }
+    }
+
+    fn read(name: &str, text: &str) -> Result<Self, ReadError> {
+        let error = |why: String| ReadError { name: name.to_owned(), why };
+        let raw: Value = serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
+        let (family, version) = raw
+            .get("schema")
+            .and_then(Value::as_str)
+            .and_then(|s| s.split_once('/'))
+            .unwrap_or_default();
+        match (family, version) {
+            ("mcplane.bench", "1") => {
+                let report: Report =
+                    serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
+                Ok(Self { raw, ..Self::of(name, &report) })
+            }
+            ("mcplane.compare", "1") => {
+                let Contest { environment, effect, sides, runs, .. } =
+                    serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
+                let (name, missing) = (name.to_owned(), Vec::new());
+                let effect = Some(effect);
+                Ok(Self { name, raw, environment, runs, missing, sides, effect })
+            }
+            ("", _) => Err(error("it names no \"schema\"".to_owned())),
+            _ => Err(error(format!("its schema {family}/{version} is not known"))),
+        }
+    }
+
+    /// The side that a run is of, and the how-manieth of it.
+    fn side(&self, at: usize) -> Option<(&Side, usize)> {
+        let mut before = 0_usize;
+        self.sides.iter().find_map(|side| {
+            let turn = at.checked_sub(before)?;
+            before = before.saturating_add(side.runs);
+            (turn < side.runs).then_some((side, turn))
+        })
+    }
+}
+
+impl<'a> Group<'a> {
+    fn of(file: &'a File) -> Vec<Self> {
+        if !file.sides.is_empty() {
+            let mut runs = file.runs.iter();
+            let of = |side: &Side| Load {
+                name: side.name.clone(),
+                runs: runs.by_ref().take(side.runs).collect(),
+            };
+            let loads = file.sides.iter().map(of).collect();
+            let about = |side: &Side| {
+                format!("{}: {} · {}", side.name, short(&side.target, 200), side.spoken)
+            };
+            let about = file.sides.iter().take(16).map(about).collect();
+            let name = "the sides".to_owned();
+            return vec![Self { name, about, loads, is_ladder: false }];
+        }
+        let mut groups: Vec<(_, Self)> = Vec::new();
+        for run in &file.runs {
+            let target = &run.target;
+            let key = (&target.target, &target.transport, &target.revision, &run.plan.tool);
+            let one = Load { name: load(run), runs: vec![run] };
+            match groups.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, group)) => group.loads.push(one),
+                None => {
+                    let name = format!("{} {}", target.transport, target.revision);
+                    let about = vec![about(run)];
+                    groups.push((key, Self { name, about, loads: vec![one], is_ladder: true }));
+                }
+            }
+        }
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+}
+
+impl Load<'_> {
+    /// The latencies of all runs; of the floor's side with `floor`.
+    pub(super) fn latencies(&self, floor: bool) -> Latencies {
+        self.merged(|run| {
+            let side = if floor { run.floor.as_ref()? } else { &run.results };
+            Some(side.latency_histogram.as_str())
+        })
+    }
+
+    /// The latencies from the actual start, of open loops.
+    pub(super) fn raw_latencies(&self) -> Latencies {
+        self.merged(|run| Some(run.results.open.as_ref()?.latency_raw_histogram.as_str()))
+    }
+
+    fn merged<'s>(&'s self, of: impl Fn(&'s Run) -> Option<&'s str>) -> Latencies {
+        let mut all = Latencies::new();
+        for run in &self.runs {
+            if let Some(latencies) = of(run).and_then(Latencies::decode) {
+                all.merge(&latencies);
+            }
+        }
+        all
+    }
+}
+
+/// What was called where.
+fn about(run: &Run) -> String {
+    let (plan, target) = (&run.plan, &run.target);
+    format!(
+        "{} · {} · {} {} · {} B out, {} B result",
+        short(&target.target, 200),
+        target.server.as_deref().unwrap_or("unnamed server"),
+        short(&plan.tool, 80),
+        short(&plan.args.to_string(), 80),
+        target.call_bytes,
+        target.result_bytes
+    )
+}
+
+/// The load of a run in words: `32 in flight`, `1,000/s`.
+pub(super) fn load(run: &Run) -> String {
+    match &run.plan.arrivals {
+        Some(arrivals) => format!("{}/s", super::terminal::rate(arrivals.rate_per_s())),
+        None => format!("{} in flight", in_flight(run)),
+    }
+}
+
+/// Calls in flight that were asked for. A file may hold any number.
+pub(super) const fn in_flight(run: &Run) -> usize {
+    run.plan.concurrency.saturating_mul(run.plan.sessions)
+}

@@ -1,0 +1,222 @@
+//! `JUnit` XML: each run is a test case.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::Run;
+use super::document::{Document, File, load};
+use super::markup::e;
+
+impl Document {
+    /// A suite for each file and a test case for each run. A run fails by failed calls, by breaking off
+    /// and by each assertion that does not hold; what could not be measured is an error.
+    #[must_use]
+    pub fn to_junit(&self) -> String {
+        let mut suites = String::new();
+        let mut sum = Sum::default();
+        for (at, file) in self.files.iter().enumerate() {
+            let mut cases = String::new();
+            let mut of = Sum::default();
+            let runs = self.runs().filter(|(_, other, _)| std::ptr::eq(*other, file));
+            for (index, (name, _, run)) in runs.enumerate() {
+                case(
+                    &mut cases,
+                    &mut of,
+                    (&name, run),
+                    file.raw.pointer(&format!("/runs/{index}")).unwrap_or(&Value::Null),
+                );
+            }
+            // Limits on the whole result, where its runs have none of their own.
+            for failure in broken_limits(&file.raw) {
+                of.tests += 1;
+                of.failures += 1;
+                let _ = writeln!(
+                    cases,
+                    "<testcase classname=\"assertion\" name=\"{}\" time=\"0\"><failure message=\"{}\"/></testcase>",
+                    e(&failure),
+                    e(&failure)
+                );
+            }
+            missing(&mut cases, &mut of, file);
+            let name = if self.files.len() > 1 {
+                format!("{} {at}", file.name)
+            } else {
+                file.name.clone()
+            };
+            let timestamp = file.environment.time.trim_end_matches('Z');
+            let _ = writeln!(
+                suites,
+                "<testsuite name=\"{}\" timestamp=\"{}\" {of}>\n{cases}</testsuite>",
+                e(&name),
+                e(timestamp)
+            );
+            sum.add(&of);
+        }
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"mcplane\" {sum}>\n{suites}</testsuites>\n"
+        )
+    }
+}
+
+/// What a suite counts.
+#[derive(Default)]
+struct Sum {
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    time_s: f64,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Self) {
+        self.tests += other.tests;
+        self.failures += other.failures;
+        self.errors += other.errors;
+        self.time_s += other.time_s;
+    }
+}
+
+impl std::fmt::Display for Sum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { tests, failures, errors, time_s } = self;
+        write!(
+            f,
+            "tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\" time=\"{time_s:.3}\""
+        )
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "milliseconds are printed")]
+fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), raw: &Value) {
+    let of = &run.results;
+    let time_s = of.wall_ns as f64 / 1e9;
+    sum.tests += 1;
+    sum.time_s += time_s;
+    let _ = write!(
+        out,
+        "<testcase classname=\"bench.{}.{}\" name=\"{}\" time=\"{time_s:.3}\">\n<properties>",
+        e(&run.target.transport),
+        e(&run.plan.tool),
+        e(name)
+    );
+    let ns = |value: Option<u64>| value.map(|ns| ns.to_string());
+    let properties = [
+        ("target", Some(run.target.target.clone())),
+        ("load", Some(load(run))),
+        ("throughput_per_s", Some(of.throughput_per_s.to_string())),
+        ("p50_ns", ns(of.latency.p50_ns)),
+        ("p95_ns", ns(of.latency.p95_ns)),
+        ("p99_ns", ns(of.latency.p99_ns)),
+        ("p99_9_ns", ns(of.latency.p99_9_ns)),
+        ("rss_bytes_max", ns(of.resources.rss_bytes_max)),
+        (
+            "throughput_by_floor",
+            run.ratios.and_then(|r| r.throughput).map(|r| r.value().to_string()),
+        ),
+    ];
+    for (name, value) in properties {
+        if let Some(value) = value {
+            let _ = write!(out, "<property name=\"{name}\" value=\"{}\"/>", e(&value));
+        }
+    }
+    out.push_str("</properties>\n");
+    let failures = failures(run, raw);
+    if let Some((first, _)) = failures.split_first() {
+        sum.failures += 1;
+        // Readers expect one failure for each case.
+        let all = failures.join("\n");
+        let _ = writeln!(out, "<failure message=\"{}\">{}</failure>", e(first), e(&all));
+    }
+    out.push_str("</testcase>\n");
+}
+
+fn failures(run: &Run, raw: &Value) -> Vec<String> {
+    let errors = &run.results.errors;
+    let mut failures = Vec::new();
+    if let Some(why) = &run.broken {
+        failures.push(format!("broken off: {why}"));
+    }
+    let kinds = [
+        ("transport", errors.transport),
+        ("JSON-RPC", errors.json_rpc),
+        ("isError", errors.is_error),
+        ("timeout", errors.timeout),
+        ("wrong content", errors.wrong_content),
+    ];
+    let listed = kinds.iter().filter(|(_, number)| *number > 0);
+    let listed: Vec<_> = listed.map(|(name, number)| format!("{name} {number}")).collect();
+    if !listed.is_empty() {
+        let example = run.results.first_failure.as_deref().unwrap_or("not recorded");
+        failures.push(format!("calls failed: {}; for example: {example}", listed.join(", ")));
+    }
+    failures.extend(broken_limits(raw));
+    failures
+}
+
+/// The assertions beside a result that do not hold.
+fn broken_limits(raw: &Value) -> Vec<String> {
+    let all = raw["assertions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |of: &Value, key: &str| of[key].as_str().unwrap_or("?").to_owned();
+    let told = |of: &Value| match of["holds"].as_bool() {
+        Some(true) => None,
+        Some(false) => {
+            Some(format!("{} does not hold: {}", text(of, "text"), text(of, "measured")))
+        }
+        None => Some(format!("{} cannot be told: {}", text(of, "text"), text(of, "measured"))),
+    };
+    all.iter().filter_map(told).collect()
+}
+
+fn missing(out: &mut String, sum: &mut Sum, file: &File) {
+    for missing in &file.missing {
+        sum.tests += 1;
+        sum.errors += 1;
+        let _ = writeln!(
+            out,
+            "<testcase classname=\"bench\" name=\"{}, {} in flight\" time=\"0\"><error message=\"could not be measured\">{}</error></testcase>",
+            e(&missing.target),
+            missing.concurrency,
+            e(&missing.why)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::{elements, hostile};
+
+    #[test]
+    fn it_is_well_formed_and_counts_right() {
+        let document = hostile();
+        let xml = document.to_junit();
+        let all = elements(&xml);
+        let count = |name: &str| all.iter().filter(|(element, _)| element == name).count();
+        let clean = document.runs().filter(|(.., run)| run.is_clean()).count();
+        let runs = document.runs().count();
+        assert_eq!(
+            (count("testcase"), count("failure"), count("error")),
+            (runs + 1, runs - clean, 1)
+        );
+        let (_, head) = all.iter().find(|(name, _)| name == "testsuites").unwrap();
+        let head = |key: &str| head.iter().find(|(name, _)| name == key).unwrap().1.clone();
+        assert_eq!(head("tests"), (runs + 1).to_string());
+        assert_eq!(
+            (head("failures"), head("errors")),
+            ((runs - clean).to_string(), "1".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_limit_that_does_not_hold_fails_its_run() {
+        let run = crate::report::tests::sample(100, false);
+        let limits = serde_json::json!({"assertions": [
+            {"text": "p99<5ms", "measured": "n/a", "holds": null},
+            {"text": "p50<1ms", "measured": "50 µs", "holds": true},
+            {"text": "errors=0", "measured": "3", "holds": false},
+        ]});
+        let failures = failures(&run, &limits);
+        assert_eq!(failures, ["p99<5ms cannot be told: n/a", "errors=0 does not hold: 3"]);
+    }
+}

@@ -1,0 +1,328 @@
+//! Prometheus' text exposition format 0.0.4, for a textfile collector or a push gateway.
+
+use std::fmt::Write;
+
+use super::document::{Document, in_flight, load};
+use super::{Ratio, Results, Run};
+
+/// A metric: its name without the prefix, its type, its help, and its samples.
+struct Family {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    samples: Vec<Sample>,
+}
+
+/// A suffix of the name, labels, and a value.
+struct Sample {
+    suffix: &'static str,
+    labels: Vec<(&'static str, String)>,
+    value: f64,
+}
+
+impl Document {
+    /// Every figure as `mcplane_bench_*`, in seconds and bytes, labelled by run, target and side.
+    #[must_use]
+    pub fn to_prometheus(&self) -> String {
+        let mut families = families();
+        for (at, (_, file, run)) in self.runs().enumerate() {
+            let mut labels = vec![("run", at.to_string())];
+            let target = &run.target;
+            labels.extend([
+                ("target", target.target.clone()),
+                ("transport", target.transport.clone()),
+                ("revision", target.revision.clone()),
+                ("tool", run.plan.tool.clone()),
+                ("load", load(run)),
+            ]);
+            let info = [
+                ("server", target.server.clone().unwrap_or_default()),
+                ("version", target.version.clone().unwrap_or_default()),
+                ("mcplane", file.environment.mcplane.clone()),
+                ("time", file.environment.time.clone()),
+            ];
+            let info = labels.iter().cloned().chain(info).collect();
+            add(&mut families, "info", "", info, Some(1.0));
+            one(&mut families, &labels, run);
+            side(&mut families, &labels, "target", &run.results);
+            if let Some(floor) = &run.floor {
+                side(&mut families, &labels, "floor", floor);
+            }
+        }
+        let mut out = String::new();
+        for family in families.iter().filter(|family| !family.samples.is_empty()) {
+            let (name, kind, help) = (family.name, family.kind, family.help);
+            let _ = writeln!(
+                out,
+                "# HELP mcplane_bench_{name} {help}\n# TYPE mcplane_bench_{name} {kind}"
+            );
+            for sample in &family.samples {
+                let labels: Vec<_> = sample
+                    .labels
+                    .iter()
+                    .map(|(key, value)| format!("{key}=\"{}\"", escape(value)))
+                    .collect();
+                let (suffix, labels, value) = (sample.suffix, labels.join(","), sample.value);
+                let _ = writeln!(out, "mcplane_bench_{name}{suffix}{{{labels}}} {value}");
+            }
+        }
+        out
+    }
+}
+
+fn families() -> Vec<Family> {
+    let family = |(name, kind, help)| Family { name, kind, help, samples: Vec::new() };
+    [
+        ("info", "gauge", "What was measured; always 1."),
+        ("calls_total", "counter", "Calls by outcome; only ok is a success."),
+        ("latency_seconds", "summary", "Latency of successful calls from their intended start."),
+        ("latency_min_seconds", "gauge", "The shortest latency."),
+        ("latency_max_seconds", "gauge", "The longest latency."),
+        ("throughput_calls_per_second", "gauge", "Successful calls per second."),
+        ("duration_seconds", "gauge", "Measured time."),
+        ("in_flight_calls", "gauge", "Calls in flight: asked for, mean and greatest seen."),
+        ("cpu_seconds_per_call", "gauge", "CPU time of the server's processes per call, by mode."),
+        (
+            "context_switches_per_call",
+            "gauge",
+            "Context switches of the server's processes per call.",
+        ),
+        (
+            "memory_bytes",
+            "gauge",
+            "Resident memory of the server's processes: greatest and at the end.",
+        ),
+        ("processes", "gauge", "Most processes of the server."),
+        ("threads", "gauge", "Most threads of the server."),
+        ("open_files", "gauge", "Most open file descriptors of the server."),
+        ("start_seconds", "gauge", "Starting the server, by step."),
+        ("floor_ratio", "gauge", "Target divided by floor."),
+        ("schedule_missed_calls_total", "counter", "Calls that were due and never began."),
+        ("schedule_late_calls_total", "counter", "Calls begun more than 1 ms late."),
+    ]
+    .map(family)
+    .into()
+}
+
+fn add(
+    families: &mut [Family],
+    name: &str,
+    suffix: &'static str,
+    labels: Vec<(&'static str, String)>,
+    value: Option<f64>,
+) {
+    let family = families.iter_mut().find(|family| family.name == name);
+    if let (Some(family), Some(value)) = (family, value.filter(|value| value.is_finite())) {
+        family.samples.push(Sample { suffix, labels, value });
+    }
+}
+
+/// What a run has once.
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn one(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
+    let with = |key, value: &str| labels.iter().cloned().chain([(key, value.to_owned())]).collect();
+    let start = &run.start;
+    let steps = [
+        ("handshake", start.spawn_to_handshake_ns),
+        ("ready", start.spawn_to_ready_ns),
+        ("first_call", start.first_call_ns),
+    ];
+    for (step, ns) in steps {
+        add(families, "start_seconds", "", with("step", step), seconds(Some(ns)));
+    }
+    if let Some(ratios) = &run.ratios {
+        let all = [
+            ("throughput", ratios.throughput),
+            ("p50", ratios.p50),
+            ("p99", ratios.p99),
+            ("cpu_per_call", ratios.cpu_per_call),
+        ];
+        for (figure, ratio) in all {
+            let value = ratio.as_ref().map(Ratio::value);
+            add(families, "floor_ratio", "", with("figure", figure), value);
+        }
+    }
+    add(families, "in_flight_calls", "", with("figure", "asked"), Some(in_flight(run) as f64));
+    if let Some(open) = &run.results.open {
+        add(
+            families,
+            "schedule_missed_calls_total",
+            "",
+            labels.to_vec(),
+            Some(open.calls_missed as f64),
+        );
+        add(
+            families,
+            "schedule_late_calls_total",
+            "",
+            labels.to_vec(),
+            Some(open.calls_late as f64),
+        );
+    }
+}
+
+/// What target and floor have each.
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn side(families: &mut [Family], labels: &[(&'static str, String)], side: &str, of: &Results) {
+    let base: Vec<_> = labels.iter().cloned().chain([("side", side.to_owned())]).collect();
+    let with = |key, value: &str| -> Vec<_> {
+        base.iter().cloned().chain([(key, value.to_owned())]).collect()
+    };
+    let errors = &of.errors;
+    let outcomes = [
+        ("ok", of.calls_ok),
+        ("transport", errors.transport),
+        ("json_rpc", errors.json_rpc),
+        ("is_error", errors.is_error),
+        ("timeout", errors.timeout),
+        ("wrong_content", errors.wrong_content),
+        ("unfinished", of.calls_unfinished),
+    ];
+    for (outcome, number) in outcomes {
+        add(families, "calls_total", "", with("outcome", outcome), Some(number as f64));
+    }
+    let latency = &of.latency;
+    let quantiles = [
+        ("0.5", latency.p50_ns),
+        ("0.9", latency.p90_ns),
+        ("0.95", latency.p95_ns),
+        ("0.99", latency.p99_ns),
+        ("0.999", latency.p99_9_ns),
+    ];
+    for (quantile, ns) in quantiles {
+        add(families, "latency_seconds", "", with("quantile", quantile), seconds(ns));
+    }
+    let count = latency.count as f64;
+    let sum = latency.mean_ns.map_or(0.0, |mean| mean / 1e9 * count);
+    add(families, "latency_seconds", "_sum", base.clone(), Some(sum));
+    add(families, "latency_seconds", "_count", base.clone(), Some(count));
+    let used = &of.resources;
+    let per_call = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
+    let number = |value: Option<u64>| value.map(|value| value as f64);
+    let plain = [
+        ("latency_min_seconds", seconds(latency.min_ns)),
+        ("latency_max_seconds", seconds(latency.max_ns)),
+        ("throughput_calls_per_second", Some(of.throughput_per_s)),
+        ("duration_seconds", seconds(Some(of.wall_ns))),
+        ("context_switches_per_call", used.ctx_switches_per_call),
+        ("processes", number(used.processes_max)),
+        ("threads", number(used.threads_max)),
+        ("open_files", number(used.fds_max)),
+    ];
+    for (name, value) in plain {
+        add(families, name, "", base.clone(), value);
+    }
+    let keyed = [
+        ("in_flight_calls", "figure", "mean", Some(of.in_flight_mean)),
+        ("in_flight_calls", "figure", "max", Some(of.in_flight_max as f64)),
+        ("cpu_seconds_per_call", "mode", "user", per_call(used.cpu_user_ns_per_call)),
+        ("cpu_seconds_per_call", "mode", "system", per_call(used.cpu_system_ns_per_call)),
+        ("memory_bytes", "figure", "max", number(used.rss_bytes_max)),
+        ("memory_bytes", "figure", "end", number(used.rss_bytes_end)),
+    ];
+    for (name, key, is, value) in keyed {
+        add(families, name, "", with(key, is), value);
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn seconds(ns: Option<u64>) -> Option<f64> {
+    ns.map(|ns| ns as f64 / 1e9)
+}
+
+/// A label's value: backslash, quote and line feed are escaped, other control characters go.
+fn escape(value: &str) -> String {
+    let mut out = String::new();
+    for char in value.chars() {
+        match char {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            char if char.is_control() => out.push(' '),
+            char => out.push(char),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use crate::report::tests::hostile;
+
+    /// One line of samples by the grammar of the format: name, labels, value.
+    fn parse(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
+        let (name, mut rest) = line.split_once('{')?;
+        let is_name = |text: &str| {
+            text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        let mut labels = BTreeMap::new();
+        while !rest.starts_with('}') {
+            let (key, after) = rest.split_once("=\"")?;
+            let mut value = String::new();
+            let mut chars = after.char_indices();
+            let end = loop {
+                match chars.next()? {
+                    (_, '\\') => value.push(match chars.next()?.1 {
+                        'n' => '\n',
+                        c @ ('\\' | '"') => c,
+                        _ => return None,
+                    }),
+                    (at, '"') => break at,
+                    (_, c) => value.push(c),
+                }
+            };
+            if !is_name(key) || labels.insert(key.to_owned(), value).is_some() {
+                return None;
+            }
+            rest = &after[end + 1..];
+            rest = rest.strip_prefix(',').unwrap_or(rest);
+        }
+        let value = rest.strip_prefix("} ")?.parse().ok()?;
+        is_name(name).then(|| (name.to_owned(), labels, value))
+    }
+
+    #[test]
+    fn every_line_follows_the_grammar_and_no_series_comes_twice() {
+        let document = hostile();
+        let text = document.to_prometheus();
+        let (mut typed, mut seen, mut last) = (BTreeMap::new(), BTreeSet::new(), String::new());
+        for line in text.lines() {
+            if let Some(said) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = said.split_once(' ').unwrap();
+                assert!(["counter", "gauge", "summary"].contains(&kind), "{line}");
+                assert!(typed.insert(name.to_owned(), kind.to_owned()).is_none(), "twice: {line}");
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+                last = name.to_owned();
+                continue;
+            }
+            if line.starts_with("# HELP ") {
+                continue;
+            }
+            let (name, labels, value) =
+                parse(line).unwrap_or_else(|| panic!("not a sample: {line}"));
+            let family = name.trim_end_matches("_sum").trim_end_matches("_count");
+            assert_eq!(family, last, "samples of a family stand together");
+            assert!(value.is_finite() && value >= 0.0, "{line}");
+            assert!(seen.insert((name, labels)), "twice: {line}");
+        }
+        let first = document.runs().next().unwrap().2;
+        let of = |name: &str, key: &str, is: &str| {
+            let all: Vec<_> = text.lines().filter_map(parse).collect();
+            let found = all.into_iter().find(|(n, labels, _)| {
+                n == name
+                    && labels["run"] == "0"
+                    && labels.get(key).is_some_and(|value| value == is)
+            });
+            found.unwrap_or_else(|| panic!("no {name} {key}={is}"))
+        };
+        let (_, labels, p50) = of("mcplane_bench_latency_seconds", "quantile", "0.5");
+        assert!((p50 - first.results.latency.p50_ns.unwrap() as f64 / 1e9).abs() < 1e-12);
+        let target = first.target.target.replace('\u{1}', " ");
+        assert_eq!(labels["target"], target, "labels read back as they were");
+        let (.., ok) = of("mcplane_bench_calls_total", "outcome", "ok");
+        assert!((ok - first.results.calls_ok as f64).abs() < 0.5);
+    }
+}

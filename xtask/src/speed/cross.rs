@@ -1,0 +1,218 @@
+//! The lab's generator beside `wrk` and `oha`: do they see the same server the same way?
+//!
+//! Rounds in turns over one server that keeps running, with the same request and as many
+//! connections. What is compared within a round are rate and median latency; the interval is that of
+//! the mean of the rounds' log ratios (Student's t).
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use super::serving::Serving;
+use super::{folder, words};
+use crate::run::{cargo, output, run, step};
+
+/// Rounds; the quantile of Student's t below belongs to them.
+const ROUNDS: usize = 10;
+
+/// The 97.5 % quantile of Student's t with 9 degrees of freedom.
+const T: f64 = 2.262;
+
+const CONNECTIONS: &str = "32";
+const URL: &str = "http://127.0.0.1:38491/mcp";
+const BODY: &str = r#"{"jsonrpc":"2.0","id":123456,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cross-check","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+const HEADERS: [(&str, &str); 5] = [
+    ("Content-Type", "application/json"),
+    ("Accept", "application/json, text/event-stream"),
+    ("MCP-Protocol-Version", "2026-07-28"),
+    ("Mcp-Method", "tools/call"),
+    ("Mcp-Name", "echo"),
+];
+
+/// What one generator saw in one round: calls per second, and the median latency in milliseconds.
+type Seen = [f64; 2];
+
+/// Measures and writes `bench/results/<date>-<host>/`.
+pub fn cross(root: &Path) -> anyhow::Result<()> {
+    let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
+    step("release build", || run(&mut cargo(root, &build)))?;
+    let folder = folder(root)?;
+    fs::create_dir_all(&folder)?;
+    let script = folder.join("cross-wrk.lua");
+    fs::write(&script, lua())?;
+    let server = format!(
+        "target/release/mcplane fixture --transport http --accept-rate 0 --listen {}",
+        URL.trim_start_matches("http://").trim_end_matches("/mcp")
+    );
+    let _serving = Serving::start(root, &words(&server), URL, false)?;
+    let others: Vec<&str> = ["wrk", "oha"].into_iter().filter(|name| is_there(name)).collect();
+    if others.is_empty() {
+        bail!("neither `wrk` nor `oha` is installed: `apt-get install wrk`, `cargo install oha`");
+    }
+    let mut rounds: Vec<Vec<Seen>> = Vec::new();
+    for round in 0..ROUNDS {
+        let mut order: Vec<usize> = (0..=others.len()).collect();
+        order.rotate_left(round % (others.len() + 1));
+        let mut seen = vec![[f64::NAN; 2]; others.len() + 1];
+        for at in order {
+            let name = at.checked_sub(1).and_then(|at| others.get(at)).copied();
+            let found = step(
+                &format!("round {} {}", round + 1, name.unwrap_or("mcplane")),
+                || match name {
+                    None => bench(root),
+                    Some("wrk") => wrk(&script),
+                    Some(_) => oha(),
+                },
+            )?;
+            if let Some(slot) = seen.get_mut(at) {
+                *slot = found;
+            }
+        }
+        rounds.push(seen);
+    }
+    let generators: Vec<&str> = std::iter::once("mcplane").chain(others.iter().copied()).collect();
+    let columns = ["calls per second", "median latency in ms"];
+    let raw = json!({"generators": generators, "columns": columns, "rounds": rounds});
+    fs::write(folder.join("cross.json"), serde_json::to_vec_pretty(&raw)?)?;
+    let summary = summary(&others, &rounds);
+    fs::write(folder.join("summary-cross.md"), &summary)?;
+    println!("{summary}\nraw data: {}", folder.display());
+    Ok(())
+}
+
+fn is_there(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok()
+}
+
+fn lua() -> String {
+    let mut out = format!("wrk.method = \"POST\"\nwrk.body = '{BODY}'\n");
+    for (name, value) in HEADERS {
+        let _ = writeln!(out, "wrk.headers[\"{name}\"] = \"{value}\"");
+    }
+    out
+}
+
+fn bench(root: &Path) -> anyhow::Result<Seen> {
+    let mut command = Command::new(root.join("target/release/mcplane"));
+    command.args(["bench", URL, "--era", "modern", "--tool", "echo", "--no-floor", "--json", "-"]);
+    command.args(["--args", r#"{"message":"hello"}"#, "--concurrency", CONNECTIONS]);
+    command.args(["--duration", "2s", "--warmup", "200ms", "--settle", "1ms"]);
+    let report: Value = serde_json::from_slice(&output(command.stderr(Stdio::null()))?)?;
+    let number = |path: &str| {
+        let found = report.pointer(path).and_then(Value::as_f64);
+        found.with_context(|| format!("no number at {path} in the report"))
+    };
+    let p50_ns = number("/runs/0/results/latency/p50_ns")?;
+    Ok([number("/runs/0/results/throughput_per_s")?, p50_ns / 1e6])
+}
+
+fn wrk(script: &Path) -> anyhow::Result<Seen> {
+    let mut command = Command::new("wrk");
+    command.args(["-t1", "-c", CONNECTIONS, "-d", "2s", "--latency", "-s"]).arg(script).arg(URL);
+    let text = String::from_utf8(output(&mut command)?)?;
+    if text.contains("Non-2xx") {
+        bail!("wrk saw errors:\n{text}");
+    }
+    let after = |label: &str| {
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(label));
+        line.with_context(|| format!("no `{label}` in what wrk printed:\n{text}"))
+    };
+    Ok([after("Requests/sec:")?.trim().parse()?, milliseconds(after("50%")?.trim())?])
+}
+
+/// `1.25ms` and the like.
+fn milliseconds(text: &str) -> anyhow::Result<f64> {
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let each = match unit {
+        "us" => 0.001,
+        "ms" => 1.0,
+        "s" => 1000.0,
+        _ => bail!("`{text}` is no time"),
+    };
+    Ok(number.parse::<f64>()? * each)
+}
+
+fn oha() -> anyhow::Result<Seen> {
+    let mut command = Command::new("oha");
+    command.args(["--no-tui", "--output-format", "json", "-z", "2s", "-c", CONNECTIONS]);
+    command.args(["-m", "POST", "-d", BODY]);
+    for (name, value) in HEADERS {
+        command.args(["-H", &format!("{name}: {value}")]);
+    }
+    let report: Value = serde_json::from_slice(&output(command.arg(URL).stderr(Stdio::null()))?)?;
+    let number = |path: &str| {
+        let found = report.pointer(path).and_then(Value::as_f64);
+        found.with_context(|| format!("no number at {path} in what oha printed"))
+    };
+    let p50_s = number("/latencyPercentiles/p50")?;
+    Ok([number("/summary/requestsPerSec")?, p50_s * 1000.0])
+}
+
+fn summary(others: &[&str], rounds: &[Vec<Seen>]) -> String {
+    let mut out = format!(
+        "# One server seen by several generators\n\n\
+         Command: `cargo xtask speed cross`. `mcplane fixture` over HTTP, `echo` of 2026-07-28, \
+         {CONNECTIONS} connections, {} rounds of 2 s in turns. The ratio is that of mcplane's lab to \
+         the other within a round: geometric mean and its 95 % interval.\n\n\
+         | generator | calls/s | ratio | p50 ms | ratio |\n|---|---:|---:|---:|---:|\n",
+        rounds.len()
+    );
+    let column = |at: usize, what: usize| -> Vec<f64> {
+        rounds.iter().filter_map(|round| round.get(at)?.get(what).copied()).collect()
+    };
+    for (at, name) in ["mcplane"].iter().chain(others).enumerate() {
+        let _ = write!(out, "| {name}");
+        for what in 0..2 {
+            let ours = column(0, what);
+            let theirs = column(at, what);
+            let digits = if what == 0 { 0 } else { 3 };
+            let _ = write!(out, " | {:.digits$}", super::median(theirs.clone()));
+            let [low, mid, high] = ratio(&ours, &theirs);
+            if at == 0 {
+                out.push_str(" | 1");
+            } else {
+                let _ = write!(out, " | {mid:.2} ({low:.2} to {high:.2})");
+            }
+        }
+        out.push_str(" |\n");
+    }
+    out
+}
+
+/// The geometric mean of the ratios, between the ends of its interval.
+#[allow(clippy::cast_precision_loss, reason = "ten rounds")]
+fn ratio(ours: &[f64], theirs: &[f64]) -> [f64; 3] {
+    let logs: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| (a / b).ln()).collect();
+    let count = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / count;
+    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let half = T * (variance / count).sqrt();
+    [mean - half, mean, mean + half].map(f64::exp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(milliseconds("1.25ms").unwrap(), 1.25);
+        assert_eq!(milliseconds("250.00us").unwrap(), 0.25);
+        assert_eq!(milliseconds("2s").unwrap(), 2000.0);
+        assert!(milliseconds("7m").is_err());
+    }
+
+    #[test]
+    fn a_constant_ratio_has_no_spread() {
+        let ours: Vec<f64> = (1..=10).map(f64::from).collect();
+        let theirs: Vec<f64> = ours.iter().map(|figure| figure * 2.0).collect();
+        assert!(ratio(&ours, &theirs).iter().all(|end| (end - 0.5).abs() < 1e-9));
+    }
+}
