@@ -119,7 +119,13 @@ pub struct BenchArgs {
     /// Run the command, and what it starts, under a profiler, and write a flame graph and a table of
     /// functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a run
     /// are no results
-    #[arg(long, value_enum, value_name = "cpu|heap", requires = "command", conflicts_with = "assert")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "cpu|heap",
+        requires = "command",
+        conflicts_with = "assert"
+    )]
     pub profile: Option<Profiled>,
     /// Folder for them and for what the profiler wrote
     #[arg(long, value_name = "DIR", default_value = "mcplane-profile", requires = "profile")]
