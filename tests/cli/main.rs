@@ -6,6 +6,8 @@
 //! - `lint`: whether published figures can be true
 //! - `inspect`: looking, calling, and the command line
 //! - `fixture`: the built-in server on its own
+//! - `live`: what a terminal shows of a run
+//! - `profile`: servers under a profiler
 //! - `readme`: what the README promises
 //! - `truth`: measuring what is known beforehand
 //! - `report`: results in other forms, and the page in a browser
@@ -25,6 +27,8 @@ mod fixture;
 mod import;
 mod inspect;
 mod lint;
+mod live;
+mod profile;
 mod readme;
 mod report;
 mod server;

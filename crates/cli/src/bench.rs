@@ -2,6 +2,8 @@
 
 mod args;
 mod floor;
+mod modes;
+mod profile;
 mod transports;
 pub(crate) mod watch;
 
@@ -28,8 +30,8 @@ use transports::Matrix;
 /// serves it on the other end of the stream that it returns; it is called inside the lab's
 /// single-threaded runtime.
 ///
-/// Exit code 0: measured without an error; 1: the server answered with errors; 2: usage; 3: the
-/// server could not be reached or spoken to.
+/// Exit code 0: measured without an error; 1: the server answered with errors, or a condition fails;
+/// 2: usage; 3: the server could not be reached or spoken to, or a condition cannot be told.
 ///
 /// # Errors
 /// When the report cannot be written, or this program cannot be found to start it again.
@@ -47,7 +49,12 @@ pub fn run(
     watch::stop_on_interrupt(&control)?;
     let me = std::env::current_exe().context("cannot find this program to start it again")?;
     let memory = Target::memory("mcplane fixture", fixture);
-    let (report, failed) = if args.transports {
+    let (report, failed) = if let Some(kind) = args.profile {
+        match profile::run(args, kind, &plans, &control) {
+            Ok((runs, failed)) => (Report::new(environment, runs), failed),
+            Err(what) => return Ok(complain(&format!("error: {what}"), 2)),
+        }
+    } else if args.transports {
         together(args, &plans, (&me, &memory), &control, environment)
     } else {
         let targets = match (remote, args.command.split_first()) {
@@ -55,11 +62,21 @@ pub fn run(
             (None, Some((program, rest))) => vec![Target::Stdio(Command::new(program).args(rest))],
             (None, None) => vec![memory, Target::Stdio(Command::new(&me).arg("fixture"))],
         };
-        let (runs, failed) = all(args, &plans, (&me, &targets), &control);
-        (Report::new(environment, runs), failed)
+        match targets.last() {
+            Some(target) if args.modes.is_any() => {
+                modes::measure(args, target, &me, &control, environment)
+            }
+            _ => {
+                let (runs, failed) = all(args, &plans, (&me, &targets), &control);
+                (Report::new(environment, runs), failed)
+            }
+        }
     };
-    let clean = report.runs.iter().all(Run::is_clean);
-    if !report.runs.is_empty() {
+    let report = match &args.modes.assert {
+        Some(assertions) => report.asserting(assertions),
+        None => report,
+    };
+    if !report.runs.is_empty() || report.cold_start.is_some() {
         print(args, &report)?;
         args.outputs.write(&Document::of(&report))?;
     }
@@ -68,7 +85,7 @@ pub fn run(
         Some(error) if error.is_unreachable() => complain(&format!("error: {error}"), 3),
         Some(error @ Error::Interrupted) => complain(&error.to_string(), watch::INTERRUPTED),
         Some(error) => complain(&format!("error: {error}"), 1),
-        None => ExitCode::from(u8::from(!clean)),
+        None => ExitCode::from(modes::code(args, &report)),
     })
 }
 
@@ -93,7 +110,7 @@ fn all(
                     format!("{}/{of} {} × {}", runs.len() + 1, target.transport(), plan.concurrency)
                 }
             };
-            let watcher = watch::Watcher::start(control, title);
+            let watcher = watcher(args, control, title);
             let result = measure(plan, target, &floor, control);
             watcher.finish();
             match result {
@@ -106,6 +123,10 @@ fn all(
         }
     }
     (runs, None)
+}
+
+fn watcher(args: &BenchArgs, control: &Arc<Control>, title: String) -> watch::Watcher {
+    if args.quiet { watch::Watcher::none() } else { watch::Watcher::start(control, title) }
 }
 
 /// The fixture over every transport, for each plan in turns. What cannot be measured does not keep
@@ -121,7 +142,7 @@ fn together(
     for plan in plans {
         let matrix = Matrix::new(me, memory, &process_floor(args, me));
         let title = format!("every transport × {}", plan.concurrency);
-        let watcher = watch::Watcher::start(control, title);
+        let watcher = watcher(args, control, title);
         let outcomes = run_together(plan, &matrix.entries, control);
         watcher.finish();
         match outcomes {

@@ -1,9 +1,13 @@
 //! What passes between a run and whoever watches it: progress one way, the wish to stop the other.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
+
+use crate::observe::ResourceSecond;
+use crate::record::{Errors, Interval};
 
 /// How often a wait looks whether it should stop.
 const LOOK_MS: u64 = 25;
@@ -16,6 +20,40 @@ pub struct Control {
     permille: AtomicU64,
     calls: AtomicU64,
     errors: AtomicU64,
+    watched: AtomicBool,
+    /// Written once a second, and only if somebody watches.
+    moment: Mutex<Moment>,
+}
+
+/// The target in the last second of its measured time that is over.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Moment {
+    /// When that was told; `None` before the first second is over.
+    pub at: Option<Instant>,
+    /// How long the second was, in nanoseconds: a long run has longer ones.
+    pub length_ns: u64,
+    /// Calls that succeeded in it.
+    pub calls_ok: u64,
+    /// Median latency in nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile in nanoseconds.
+    pub p99_ns: Option<u64>,
+    /// Latencies that occurred, in nanoseconds, rising, and how often.
+    pub latencies: Vec<(u64, u64)>,
+    /// Failures by kind, up to the end of that second.
+    pub errors: Errors,
+    /// What the target's processes used in their last second.
+    pub resources: Option<ResourceSecond>,
+}
+
+impl Moment {
+    /// Successful calls per second.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+    pub fn rate_per_s(&self) -> f64 {
+        if self.length_ns == 0 { 0.0 } else { self.calls_ok as f64 / (self.length_ns as f64 / 1e9) }
+    }
 }
 
 /// What a run is doing.
@@ -76,12 +114,51 @@ impl Control {
         self.errors.load(Ordering::Relaxed)
     }
 
+    /// Asks for [`Control::moment`] to be kept up to date: that costs the generator some ten
+    /// microseconds a second.
+    pub fn watch(&self) {
+        self.watched.store(true, Ordering::Relaxed);
+    }
+
+    /// What was seen last.
+    #[must_use]
+    pub fn moment(&self) -> Moment {
+        self.moment.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    /// A second of the target is over. Left out while somebody reads the last one: the generator
+    /// waits for nobody.
+    pub(crate) fn show_calls(&self, length: Duration, interval: &Interval) {
+        let Ok(mut moment) = self.moment.try_lock() else { return };
+        let latencies = interval.latencies();
+        moment.at = Some(Instant::now());
+        moment.length_ns = crate::run::ns(length);
+        moment.calls_ok = latencies.count();
+        moment.p50_ns = latencies.quantile_ns(0.5);
+        moment.p99_ns = latencies.quantile_ns(0.99);
+        moment.latencies.clear();
+        moment.latencies.extend_from_slice(interval.counts());
+        moment.errors.merge(&interval.errors);
+    }
+
+    /// Likewise of its processes.
+    pub(crate) fn show_resources(&self, row: &ResourceSecond) {
+        if self.is_watched() {
+            self.moment.lock().unwrap_or_else(PoisonError::into_inner).resources = Some(*row);
+        }
+    }
+
     /// Forgets the progress of an earlier run; the wish to stop stays.
     pub(crate) fn begin(&self) {
         self.enter(Stage::Starting);
         self.set_permille(0);
         self.calls.store(0, Ordering::Relaxed);
         self.errors.store(0, Ordering::Relaxed);
+        *self.moment.lock().unwrap_or_else(PoisonError::into_inner) = Moment::default();
     }
 
     pub(crate) fn enter(&self, stage: Stage) {

@@ -15,7 +15,7 @@ use crate::floor::Floor;
 use crate::load::{Check, Expect, Fleet, Session, fault};
 use crate::measure::{Measured, Side};
 use crate::plan::{NUMBER, Plan, Until};
-use crate::report::{Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, Warmup};
+use crate::report::{Drifting, Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, Warmup};
 use crate::run::{Entry, ns};
 use crate::target::{
     Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, UNSTAMPED, open,
@@ -93,17 +93,17 @@ impl Job {
     }
 
     /// Stops every process; if the target broke, gives the last words of one that ended by itself.
-    async fn close(&self, ready: &mut Ready, broke: bool) -> Option<LastWords> {
+    pub(crate) async fn close(&self, ready: &mut Ready, broke: bool) -> Option<LastWords> {
         let mut last_words = None;
         for mut session in ready.fleet.sessions.drain(..) {
             if broke {
                 let words = session.connection.bury().await.filter(|words| words.exit.is_some());
                 last_words = last_words.or(words);
             }
-            session.connection.stop().await;
+            session.connection.stop(self.plan.stop_grace).await;
         }
         for session in ready.floor.iter_mut().flat_map(|floor| floor.sessions.drain(..)) {
-            session.connection.stop().await;
+            session.connection.stop(self.plan.stop_grace).await;
         }
         if broke {
             let words = ready.site.bury().await.filter(|words| words.exit.is_some());
@@ -169,8 +169,8 @@ impl Job {
             notes,
             site,
             floor_site,
-            fleet: Fleet { sessions: fleet },
-            floor: (!floor.is_empty()).then_some(Fleet { sessions: floor }),
+            fleet: Fleet::new(fleet),
+            floor: (!floor.is_empty()).then(|| Fleet::new(floor)),
             warm: Warm::default(),
             floor_warm: None,
             broken: None,
@@ -273,7 +273,7 @@ impl Job {
         ready.broken = ready.warm.broken.take();
     }
 
-    fn report(&self, ready: &Ready, measured: &Measured, broken: Option<String>) -> Run {
+    pub(crate) fn report(&self, ready: &Ready, measured: &Measured, broken: Option<String>) -> Run {
         let mut notes = Vec::new();
         if let Some(example) = &ready.varies {
             notes.push(format!(
@@ -305,10 +305,12 @@ impl Job {
                 spawn_to_ready_ns: ns(ready.start.tools),
                 first_call_ns: ns(ready.first_call),
             },
+            drift: Drifting::all(&results),
             results,
             floor,
             ratios,
             headroom: None,
+            profiled: None,
             interrupted: self.control.is_stopped(),
             broken,
             notes,

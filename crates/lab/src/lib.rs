@@ -20,6 +20,10 @@
 //! * `warm`        calls until latencies are steady
 //! * `measure`     slices of target and floor in turn
 //! * `job`         one target: opened, tried, warmed up, closed, reported
+//! * `rig`         one opened target under one load after another
+//! * `ladder`      rungs of load, and the knee
+//! * `limit`       the highest rate that holds
+//! * `cold`        cold starts
 //! * `run`         a run from start to end, of one target or of several in turns
 //! * `stats`       the statistics behind verdicts
 //! * `report`      the result for people and for machines
@@ -27,35 +31,46 @@
 //! * `verdict`     what a difference, a regression, a drift is
 //! * `environment` the machine that it was measured on
 //! * `control`     progress out, the wish to stop in
+//! * `live`        what it looks like while it runs
+//! * `profile`     a server under a profiler
 //! * `pin`         one core for generator and server
 
 mod choose;
+mod cold;
 mod control;
 mod environment;
 mod error;
 mod floor;
 mod job;
+mod ladder;
+mod limit;
 pub mod lint;
 mod listener;
+pub mod live;
 mod load;
 mod measure;
 mod observe;
 mod pin;
 mod plan;
+pub mod profile;
 mod record;
 pub mod report;
+mod rig;
 mod run;
 pub mod stats;
 mod target;
 pub mod verdict;
 mod warm;
 
-pub use control::{Control, Stage};
+pub use cold::{ColdStart, Fresh, STARTS_MAX, Spread, cold_start, listening_at};
+pub use control::{Control, Moment, Stage};
 pub use environment::Environment;
 pub use error::Error;
 pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
+pub use ladder::{Ladder, RUNGS_MAX, Step, Steps, climb};
+pub use limit::{Found, Probe, find_limit};
 pub use load::{Arrivals, Shape, Spacing};
-pub use observe::Resources;
+pub use observe::{ResourceSecond, Resources};
 pub use plan::{
     CONCURRENCY_MAX, DURATION_MAX, NUMBER, OPEN_IN_FLIGHT, Plan, PlanError, RATE_PER_S_MAX,
     SESSIONS_MAX, Speak, Until,

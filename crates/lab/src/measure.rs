@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::control::Control;
 use crate::load::{Fleet, Phase, Schedule, Show};
-use crate::observe::{Observer, Resources, Spent, usage};
+use crate::observe::{Observer, Resources, Spent};
 use crate::pin::Affinity;
 use crate::plan::{Plan, Until};
 use crate::record::Total;
@@ -50,10 +50,11 @@ impl Measured {
         affinity: Option<Affinity>,
     ) -> Vec<Self> {
         let shares = shares(plan);
-        let pids = pairs.iter().flat_map(|pair| {
-            [pair.target.pids(), pair.floor.as_ref().map(|f| f.pids()).unwrap_or_default()]
+        let sides = pairs.iter().flat_map(|pair| {
+            let floor = pair.floor.as_ref().map(|floor| Arc::clone(&floor.gauge));
+            [Arc::clone(&pair.target.gauge), floor.unwrap_or_default()]
         });
-        let observer = Observer::start(pids.collect(), affinity);
+        let observer = Observer::start(sides.collect(), control, affinity);
         let fleets = pairs.iter().map(|pair| if pair.floor.is_some() { 2 } else { 1 });
         let of = shares.len() as u64 * fleets.sum::<u64>();
         let new = |_: &Pair<'_>| Turn::new(shares.len());
@@ -84,33 +85,40 @@ impl Measured {
 
     fn collect(turns: Vec<Turn>, observer: Observer) -> Vec<Self> {
         let mut seen = observer.finish().into_iter();
-        let finish = |mut turn: Turn| {
-            turn.measured.target.resources = seen.next().unwrap_or_default();
-            turn.floor.resources = seen.next().unwrap_or_default();
-            turn.measured.floor = (turn.floor.total.sent > 0).then_some(turn.floor);
-            turn.measured
-        };
-        turns.into_iter().map(finish).collect()
+        let mut next = || seen.next().unwrap_or_default();
+        turns.into_iter().map(|turn| turn.finish([next(), next()])).collect()
     }
 }
 
 /// A pair on its way through the rounds.
-struct Turn {
+pub(crate) struct Turn {
     measured: Measured,
     floor: Side,
     /// One of its sides broke.
-    over: bool,
+    pub(crate) over: bool,
 }
 
 impl Turn {
-    fn new(slices: usize) -> Self {
+    pub(crate) fn new(slices: usize) -> Self {
         let target = Side::default();
         let measured = Measured { target, floor: None, slices, broken: None };
         Self { measured, floor: Side::default(), over: false }
     }
 
+    /// The target's side so far.
+    pub(crate) const fn target(&self) -> &Side {
+        &self.measured.target
+    }
+
+    /// What came of it; `seen` is what was seen of the processes of both sides.
+    pub(crate) fn finish(mut self, seen: [Resources; 2]) -> Measured {
+        [self.measured.target.resources, self.floor.resources] = seen;
+        self.measured.floor = (self.floor.total.sent > 0).then_some(self.floor);
+        self.measured
+    }
+
     /// Runs one slice of one side, if there is one to run.
-    async fn take(
+    pub(crate) async fn take(
         &mut self,
         pair: &mut Pair<'_>,
         is_target: bool,
@@ -133,12 +141,11 @@ impl Turn {
 impl Side {
     /// Runs one slice; gives the reason if it broke.
     async fn take(&mut self, fleet: &mut Fleet, phase: impl FnOnce() -> Phase) -> Option<String> {
-        let pids = fleet.pids();
-        let look = || usage(&pids).filter(|_| !pids.is_empty());
-        let before = look();
+        let before = fleet.gauge.begin();
         let seconds = self.total.seconds.take();
         let (total, why) = fleet.run(phase().recorded(seconds)).await;
-        let spent = before.zip(look()).map(|(before, after)| Spent::between(&before, &after));
+        let after = fleet.gauge.end();
+        let spent = before.zip(after).map(|(before, after)| Spent::between(&before, &after));
         let latency = total.latencies.summary();
         self.slices.push(Slice {
             calls_ok: total.ok(),
@@ -184,6 +191,7 @@ impl Side {
                 ctx_switches_per_call: each(|spent| spent.switches),
                 ..self.resources.clone()
             },
+            resources_seconds: self.resources.course.all(),
             slices: self.slices.clone(),
         }
     }

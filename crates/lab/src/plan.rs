@@ -50,6 +50,8 @@ pub struct Plan {
     pub timeout: Duration,
     /// How long the server may take for each step of starting up.
     pub start_timeout: Duration,
+    /// How long a process has to stop after its stdin is closed, and again after SIGTERM.
+    pub stop_grace: Duration,
     /// Connections (processes, for stdio) that carry the load at once.
     pub sessions: usize,
     /// Whether each result is compared with the first one.
@@ -120,6 +122,7 @@ impl Default for Plan {
             warmup_stretch: 10,
             timeout: Duration::from_secs(10),
             start_timeout: Duration::from_secs(20),
+            stop_grace: Duration::from_secs(1),
             sessions: 1,
             check: true,
             distinct: false,
@@ -238,7 +241,7 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    fn new(flag: &'static str, got: impl Into<String>, takes: impl Into<String>) -> Self {
+    pub(crate) fn new(flag: &'static str, got: impl Into<String>, takes: impl Into<String>) -> Self {
         Self { flag, got: got.into(), takes: takes.into() }
     }
 }

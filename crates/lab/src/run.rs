@@ -55,9 +55,21 @@ pub fn run_together(
     control: &Arc<Control>,
 ) -> Result<Vec<Result<Run, Error>>, Error> {
     plan.validate()?;
+    on_generator(plan, control, async |affinity| {
+        let jobs: Vec<_> = entries.iter().map(|entry| Job::new(plan, entry, control)).collect();
+        together(plan, &jobs, control, affinity).await
+    })
+}
+
+/// Does `work` on the generator's thread, which is prepared for the plan's kind of load.
+pub(crate) fn on_generator<T: Send>(
+    plan: &Plan,
+    control: &Arc<Control>,
+    work: impl AsyncFnOnce(Option<Affinity>) -> T + Send,
+) -> Result<T, Error> {
     control.begin();
     std::thread::scope(|scope| {
-        let load = || on_this_thread(plan, entries, control);
+        let load = || on_this_thread(plan, work);
         // A thread of its own, because pinning is for the life of a thread.
         let thread = std::thread::Builder::new().name("mcplane-load".to_owned());
         let machine = |what: &str, source| Error::Machine { what: what.to_owned(), source };
@@ -70,11 +82,10 @@ pub fn run_together(
     })
 }
 
-fn on_this_thread(
+fn on_this_thread<T>(
     plan: &Plan,
-    entries: &[Entry],
-    control: &Arc<Control>,
-) -> Result<Vec<Result<Run, Error>>, Error> {
+    work: impl AsyncFnOnce(Option<Affinity>) -> T,
+) -> Result<T, Error> {
     let machine = |what: String, source| Error::Machine { what, source };
     let affinity = match plan.pin {
         Some(cpu) => Some(pin(cpu).map_err(|source| machine(format!("--pin {cpu}"), source))?),
@@ -90,8 +101,7 @@ fn on_this_thread(
         .enable_all()
         .build()
         .map_err(|source| machine("cannot start the generator".to_owned(), source))?;
-    let jobs: Vec<_> = entries.iter().map(|entry| Job::new(plan, entry, control)).collect();
-    Ok(runtime.block_on(together(plan, &jobs, control, affinity)))
+    Ok(runtime.block_on(work(affinity)))
 }
 
 async fn together(
@@ -134,13 +144,13 @@ async fn together(
 
 /// One target that is measured, in turns with its floor.
 impl Ready {
-    fn pair(&mut self) -> Pair<'_> {
+    pub(crate) fn pair(&mut self) -> Pair<'_> {
         Pair { target: &mut self.fleet, floor: self.floor.as_mut() }
     }
 }
 
 /// The result of `work`, unless the user stops it first.
-async fn unless_stopped<T>(
+pub(crate) async fn unless_stopped<T>(
     control: &Control,
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {

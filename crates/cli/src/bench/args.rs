@@ -10,6 +10,7 @@ use mcplane_lab::{
 };
 use serde_json::value::RawValue;
 
+use super::modes::ModeArgs;
 use crate::report::Outputs;
 
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
@@ -19,8 +20,8 @@ use crate::report::Outputs;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Durations take ms, s, m or h (500ms, 1.5s, 2m).
-Exit code: 0 measured without an error, 1 the server answered with errors, 2 usage, 3 the server \
-could not be reached or spoken to.")]
+Exit code: 0 measured without an error, 1 the server answered with errors or a condition fails, 2 usage, 3 the server \
+could not be reached or spoken to, or a condition cannot be told.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct BenchArgs {
     /// Tool to call; by default one that is cheap and changes nothing
@@ -110,9 +111,28 @@ pub struct BenchArgs {
     /// that is on this machine and can be seen
     #[arg(long, value_name = "PID", requires = "url", conflicts_with = "command")]
     pub pid: Option<u32>,
+    #[command(flatten)]
+    pub modes: ModeArgs,
     /// Measure the built-in fixture over every transport, in turns
     #[arg(long, conflicts_with_all = ["url", "command", "tool"])]
     pub transports: bool,
+    /// Run the command, and what it starts, under a profiler, and write a flame graph and a table of
+    /// functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a run
+    /// are no results
+    #[arg(
+        long,
+        value_enum,
+        value_name = "cpu|heap",
+        requires = "command",
+        conflicts_with = "assert"
+    )]
+    pub profile: Option<Profiled>,
+    /// Folder for them and for what the profiler wrote
+    #[arg(long, value_name = "DIR", default_value = "mcplane-profile", requires = "profile")]
+    pub profile_out: PathBuf,
+    /// Show nothing while it runs
+    #[arg(long, short)]
+    pub quiet: bool,
     /// Write everything as JSON to a file, or to stdout in place of the table (-)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -135,6 +155,16 @@ pub enum OverHttp {
     Http,
     /// HTTP+SSE of 2024-11-05
     Sse,
+}
+
+/// What a profiler is to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(clippy::exhaustive_enums, reason = "what clap fills in")]
+pub enum Profiled {
+    /// Where the time goes
+    Cpu,
+    /// Who holds the memory
+    Heap,
 }
 
 /// How the calls of an open loop are spread.
@@ -166,6 +196,10 @@ impl BenchArgs {
     /// # Errors
     /// A sentence that names the flag at fault.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, String> {
+        let is_one = self.concurrency.len() <= 1 && self.sessions == 1 && !self.modes.is_any();
+        if self.profile.is_some() && !is_one {
+            return Err("--profile takes one load: one --concurrency and one session".to_owned());
+        }
         let valid = |plan: Plan| plan.validate().map(|()| plan);
         let plans: Result<_, PlanError> =
             self.in_flight().into_iter().map(|many| valid(self.plan(many))).collect();
@@ -199,13 +233,14 @@ impl BenchArgs {
 
     fn in_flight(&self) -> Vec<usize> {
         match (self.concurrency.as_slice(), self.open()) {
+            ([], None) if self.profile.is_some() => vec![1],
             ([], None) => vec![1, 32],
             ([], Some(_)) => vec![(OPEN_IN_FLIGHT / self.sessions.max(1)).max(1)],
             (given, _) => given.to_vec(),
         }
     }
 
-    fn plan(&self, concurrency: usize) -> Plan {
+    pub(super) fn plan(&self, concurrency: usize) -> Plan {
         let default = Plan::default();
         // The fixture is known to answer the same every time; sixteen sides have a minute.
         let (duration, warmup, settle) = match self.transports {
@@ -345,6 +380,16 @@ mod tests {
             assert!(parse(line).is_err(), "{line}");
         }
         assert!(parse("--rate 0").unwrap().plans().unwrap_err().starts_with("--rate"));
+    }
+
+    #[test]
+    fn a_profile_is_of_one_command_and_one_load() {
+        let args = parse("--profile cpu -- server").unwrap();
+        assert_eq!((args.profile, args.plans().unwrap().len()), (Some(Profiled::Cpu), 1));
+        assert_eq!(args.profile_out.to_str(), Some("mcplane-profile"));
+        assert!(parse("--profile heap").is_err() && parse("--profile-out x -- server").is_err());
+        let many = parse("--profile cpu -c 1,4 -- server").unwrap().plans().unwrap_err();
+        assert!(many.starts_with("--profile"), "{many}");
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
-use mcplane_lab::{Control, Stage};
+use mcplane_lab::{Control, live};
 
-/// How often the bar is drawn.
+/// How often it is drawn.
 const EVERY: Duration = Duration::from_millis(100);
 
 /// The exit code of a program that the user interrupted: 128 + SIGINT.
@@ -33,7 +33,7 @@ pub(crate) fn stop_on_interrupt(control: &Arc<Control>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A progress bar on stderr, if that is a terminal.
+/// What the run is doing, on stderr, if that is a terminal.
 pub(crate) struct Watcher {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -45,6 +45,7 @@ impl Watcher {
         if !std::io::stderr().is_terminal() {
             return Self { done, thread: None };
         }
+        control.watch();
         let (finished, control) = (Arc::clone(&done), Arc::clone(control));
         let draw = move || {
             let bar = ProgressBar::new(1000).with_prefix(title);
@@ -53,7 +54,8 @@ impl Watcher {
                 bar.set_style(style.progress_chars("━╸ "));
             }
             while !finished.load(Ordering::Relaxed) {
-                show(&bar, &control);
+                bar.set_position(control.permille());
+                bar.set_message(live::lines(&control).join("\n"));
                 thread::park_timeout(EVERY);
             }
             bar.finish_and_clear();
@@ -62,7 +64,12 @@ impl Watcher {
         Self { done, thread: thread.spawn(draw).ok() }
     }
 
-    /// Removes the bar.
+    /// Shows nothing.
+    pub(crate) fn none() -> Self {
+        Self { done: Arc::default(), thread: None }
+    }
+
+    /// Removes what was drawn.
     pub(crate) fn finish(self) {
         self.done.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread {
@@ -71,18 +78,4 @@ impl Watcher {
             let _ = thread.join();
         }
     }
-}
-
-fn show(bar: &ProgressBar, control: &Control) {
-    bar.set_position(control.permille());
-    bar.set_message(match control.stage() {
-        Stage::Starting => "starting the server".to_owned(),
-        Stage::Validating => "trying the call".to_owned(),
-        Stage::WarmingUp => "warming up".to_owned(),
-        Stage::Measuring => match control.errors() {
-            0 => format!("{} calls", control.calls()),
-            errors => format!("{} calls, {errors} errors", control.calls()),
-        },
-        _ => "stopping".to_owned(),
-    });
 }

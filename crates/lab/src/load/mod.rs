@@ -22,14 +22,14 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-pub(crate) use alarm::sharpen;
-use alarm::{cpu_since, cpu_time};
+pub(crate) use alarm::{cpu_since, cpu_time, sharpen};
 pub use arrival::{Arrivals, Shape, Spacing};
 pub(crate) use arrival::{Course, Schedule};
 pub(crate) use expect::{Check, Expect, fault};
 pub(crate) use session::{Outcome, Session};
 
 use crate::control::Control;
+use crate::observe::Gauge;
 use crate::plan::Until;
 use crate::record::{Seconds, Tally, Total};
 
@@ -40,6 +40,8 @@ pub(crate) struct Phase {
     until: Until,
     schedule: Option<Schedule>,
     may_spin: bool,
+    /// Calls in flight per session, at most; a session may have fewer slots.
+    limit: usize,
     begun: AtomicU64,
     halted: AtomicBool,
     control: Arc<Control>,
@@ -67,6 +69,7 @@ impl Phase {
             until,
             schedule: None,
             may_spin: false,
+            limit: usize::MAX,
             begun: AtomicU64::new(0),
             halted: AtomicBool::new(false),
             control,
@@ -82,6 +85,12 @@ impl Phase {
             self.tally().paced = Some(Box::default());
         }
         Self { schedule, may_spin, ..self }
+    }
+
+    /// The same with at most so many calls in flight per session.
+    pub(crate) const fn limited(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// The same, with what happens second by second in `seconds`.
@@ -138,7 +147,14 @@ impl Phase {
     }
 
     fn show(&self, now: Instant) {
-        let Show::Part { index, of, .. } = self.show else { return };
+        let Show::Part { index, of, calls } = self.show else { return };
+        if calls && self.control.is_watched() {
+            let mut tally = self.tally();
+            let fresh = tally.seconds.as_mut().and_then(|seconds| seconds.fresh());
+            if let Some((length, interval)) = fresh {
+                self.control.show_calls(length, interval);
+            }
+        }
         let done = match self.until {
             Until::Calls(calls) => self.begun.load(Ordering::Relaxed) * 1000 / calls.max(1),
             Until::Elapsed(time) => {
@@ -153,16 +169,18 @@ impl Phase {
 /// The sessions of one target.
 pub(crate) struct Fleet {
     pub(crate) sessions: Vec<Session>,
+    /// What is seen of the processes behind them.
+    pub(crate) gauge: Arc<Gauge>,
 }
 
 impl Fleet {
-    /// The processes behind the sessions, each once: sessions may share one.
-    pub(crate) fn pids(&self) -> Vec<u32> {
+    /// These sessions, and the processes behind them, each once: sessions may share one.
+    pub(crate) fn new(sessions: Vec<Session>) -> Self {
         let mut pids: Vec<_> =
-            self.sessions.iter().filter_map(|session| session.connection.pid).collect();
+            sessions.iter().filter_map(|session| session.connection.pid).collect();
         pids.sort_unstable();
         pids.dedup();
-        pids
+        Self { sessions, gauge: Gauge::new(pids) }
     }
 
     /// Runs one phase on every session, all on this thread. Gives what they saw, and why the phase

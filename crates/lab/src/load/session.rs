@@ -228,7 +228,13 @@ impl Drive<'_> {
     }
 
     fn silent_max(&self) -> usize {
-        self.session.slots.count() * SILENT_ROUNDS_MAX
+        self.session.slots.count().min(self.phase.limit) * SILENT_ROUNDS_MAX
+    }
+
+    /// Slots in which a call may begin.
+    fn free(&self) -> usize {
+        let slots = &self.session.slots;
+        slots.free().min(self.phase.limit.saturating_sub(slots.in_flight()))
     }
 
     fn settle(&mut self, id: i64, now: Instant, wrong: Option<(Fault, String)>, line: &[u8]) {
@@ -257,7 +263,7 @@ impl Drive<'_> {
         if self.pace.is_some() {
             return self.keep_pace(per_call);
         }
-        let free = self.session.slots.free();
+        let free = self.free();
         if self.stopping || free == 0 {
             return;
         }
@@ -283,7 +289,7 @@ impl Drive<'_> {
         let mut now = Instant::now();
         let (is_over, was_full) = (self.phase.is_over(now), pace.full);
         if !self.phase.is_broken_off() {
-            while self.session.slots.free() > 0
+            while self.free() > 0
                 && let Some(intended) = pace.due(now)
             {
                 if per_call {
@@ -298,7 +304,7 @@ impl Drive<'_> {
             }
         }
         self.note_in_flight(now);
-        pace.full = self.session.slots.free() == 0;
+        pace.full = self.free() == 0;
         if is_over {
             let missed = pace.give_up(now);
             self.phase.tally().pace(|paced| paced.missed += missed);

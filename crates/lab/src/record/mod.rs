@@ -54,7 +54,7 @@ impl Errors {
         *counter += 1;
     }
 
-    const fn merge(&mut self, other: &Self) {
+    pub(crate) const fn merge(&mut self, other: &Self) {
         self.transport += other.transport;
         self.json_rpc += other.json_rpc;
         self.is_error += other.is_error;

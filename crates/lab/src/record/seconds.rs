@@ -25,6 +25,8 @@ pub(crate) struct Seconds {
     latencies: Latencies,
     /// Those that are over and in which something happened, in order.
     kept: Vec<Interval>,
+    /// Whether the last of them has not been shown yet.
+    fresh: bool,
 }
 
 /// One interval.
@@ -42,6 +44,11 @@ impl Interval {
         let mut latencies = Latencies::new();
         self.counts.iter().for_each(|(ns, count)| latencies.record_many(*ns, *count));
         latencies
+    }
+
+    /// Those that occurred, in nanoseconds, rising, and how often.
+    pub(crate) fn counts(&self) -> &[(u64, u64)] {
+        &self.counts
     }
 
     fn is_empty(&self) -> bool {
@@ -74,6 +81,7 @@ impl Seconds {
             errors: Errors::default(),
             latencies: Latencies::new(),
             kept: Vec::new(),
+            fresh: false,
         }
     }
 
@@ -119,6 +127,12 @@ impl Seconds {
         intervals
     }
 
+    /// The last interval that is over and its length, once.
+    pub(crate) fn fresh(&mut self) -> Option<(Duration, &Interval)> {
+        std::mem::take(&mut self.fresh).then_some(())?;
+        self.kept.last().map(|last| (self.length, last))
+    }
+
     fn end_of(&self, index: u64) -> Instant {
         let end = u32::try_from(index + 1).map_or(Duration::MAX, |n| self.length.saturating_mul(n));
         let left = end.saturating_sub(self.before);
@@ -131,6 +145,7 @@ impl Seconds {
             return;
         }
         self.keep();
+        self.fresh = true;
         let at = self.before + now.saturating_duration_since(self.start);
         loop {
             let index = at.as_nanos() / self.length.as_nanos();
@@ -191,6 +206,9 @@ mod tests {
         seconds.succeed(later + Duration::from_millis(500), S);
         seconds.fail(later + Duration::from_millis(900), Fault::Timeout);
         seconds.pause(S);
+        let (length, last) = seconds.fresh().unwrap();
+        assert_eq!((length, last.counts().len()), (S, 2), "3.2 s and 3.9 s");
+        assert!(seconds.fresh().is_none(), "it was shown");
         let intervals = seconds.intervals();
         let counts: Vec<_> = intervals.iter().map(|(.., i)| i.latencies().count()).collect();
         assert_eq!(counts, [3, 1, 0, 2, 0]);

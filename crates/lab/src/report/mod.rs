@@ -5,7 +5,9 @@
 //!
 //! * [`Report`] and what it holds — this file.
 //! * `evidence` — what lets a reader judge the figures.
+//! * `drift`    — whether figures change over the run.
 //! * `terminal` — the text for people.
+//! * `rungs`    — the same of a ladder, of a search for a limit, of assertions.
 //! * `table`    — the same of several targets that were measured in turns.
 //! * `document` — result files, read back, as they are shown; `words` — what they say in sentences.
 //! * `html`, `svg`, `markup` — one page with charts.
@@ -14,6 +16,7 @@
 
 mod csv;
 mod document;
+mod drift;
 mod erlmcp;
 mod evidence;
 mod html;
@@ -21,24 +24,30 @@ mod junit;
 mod markdown;
 mod markup;
 mod prometheus;
+mod rungs;
 mod schema;
 mod svg;
 mod table;
-mod terminal;
+pub(crate) mod terminal;
 mod words;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use document::{Document, FILES_MAX, ReadError};
+pub use drift::Drifting;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use schema::schema;
 pub use terminal::Style;
 
+use crate::cold::ColdStart;
 use crate::environment::Environment;
+use crate::ladder::Ladder;
+use crate::limit::Found;
 use crate::load::Arrivals;
-use crate::observe::Resources;
+use crate::observe::{ResourceSecond, Resources};
 use crate::record::{Errors, Latency};
+use crate::verdict::{Assertions, Checked, Facts};
 
 /// The format of the JSON that this version writes.
 pub const SCHEMA: &str = "mcplane.bench/1";
@@ -60,6 +69,18 @@ pub struct Report {
     /// What was to be measured and could not be.
     #[serde(default)]
     pub missing: Vec<Missing>,
+    /// What came of a ladder; its rungs are the runs.
+    #[serde(default)]
+    pub ladder: Option<Ladder>,
+    /// The highest rate that holds; the runs are those at it and at the lowest that does not.
+    #[serde(default)]
+    pub limit: Option<Found>,
+    /// What starting costs.
+    #[serde(default)]
+    pub cold_start: Option<ColdStart>,
+    /// What became of the assertions about each run, in the order of the runs.
+    #[serde(default)]
+    pub asserted: Vec<Vec<Checked>>,
 }
 
 /// Something that could not be measured.
@@ -78,14 +99,43 @@ impl Report {
     /// A report of these runs.
     #[must_use]
     pub fn new(environment: Environment, runs: Vec<Run>) -> Self {
-        let (together, missing) = (false, Vec::new());
-        Self { schema: SCHEMA.to_owned(), environment, runs, together, missing }
+        Self {
+            schema: SCHEMA.to_owned(),
+            environment,
+            runs,
+            together: false,
+            missing: Vec::new(),
+            ladder: None,
+            limit: None,
+            cold_start: None,
+            asserted: Vec::new(),
+        }
     }
 
     /// A report of runs that were measured together, and of what could not be.
     #[must_use]
     pub fn together(environment: Environment, runs: Vec<Run>, missing: Vec<Missing>) -> Self {
         Self { together: true, missing, ..Self::new(environment, runs) }
+    }
+
+    /// The same, with assertions about each run.
+    #[must_use]
+    pub fn asserting(mut self, assertions: &Assertions) -> Self {
+        if !assertions.is_empty() {
+            let check = |run: &Run| assertions.check(&Facts::from(&run.results));
+            self.asserted = self.runs.iter().map(check).collect();
+        }
+        self
+    }
+
+    /// Whether all assertions hold; `None` if none fails and one cannot be told.
+    #[must_use]
+    pub fn holds(&self) -> Option<bool> {
+        let mut all = self.asserted.iter().flatten().map(|checked| checked.holds);
+        match all.clone().any(|holds| holds == Some(false)) {
+            true => Some(false),
+            false => all.all(|holds| holds.is_some()).then_some(true),
+        }
     }
 }
 
@@ -108,6 +158,12 @@ pub struct Run {
     /// Whether it was the server that was measured, or the generator.
     #[serde(default)]
     pub headroom: Option<Headroom>,
+    /// Whether the target's figures drift; empty in a run of less than 30 intervals.
+    #[serde(default)]
+    pub drift: Vec<Drifting>,
+    /// The profiler that the target ran under, if it did: then no figure here is a result.
+    #[serde(default)]
+    pub profiled: Option<String>,
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// Why the measurement ended early by itself, if it did.
@@ -242,6 +298,9 @@ pub struct Results {
     pub warmup: Option<Warmup>,
     /// What the server's processes used.
     pub resources: Resources,
+    /// The same second by second.
+    #[serde(default)]
+    pub resources_seconds: Vec<ResourceSecond>,
     /// The slices that it was measured in.
     pub slices: Vec<Slice>,
 }

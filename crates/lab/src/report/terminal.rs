@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{PlanInfo, Ratio, Ratios, Report, Results, Run, Warmup};
+use super::{Drifting, PlanInfo, Ratio, Ratios, Report, Results, Run, Warmup};
 use crate::load::{Shape, Spacing};
 use crate::record::QUANTILES;
 
@@ -29,12 +29,18 @@ impl Report {
         // Writing into a string does not fail.
         if self.together {
             let _ = page.table(self);
+        } else if self.ladder.is_some() || self.limit.is_some() {
+            let _ = page.rungs(self);
         } else {
             let _ = self.runs.iter().try_for_each(|run| page.run(run));
             if self.runs.len() > 1 {
                 let _ = page.summary(&self.runs);
             }
         }
+        if let Some(cold) = &self.cold_start {
+            let _ = page.cold_start(cold);
+        }
+        let _ = page.asserted(self);
         let environment = &self.environment;
         let cpu = environment.cpu.as_deref().unwrap_or("CPU unknown");
         let mut line = format!("{cpu} · {} cores", environment.cores);
@@ -67,13 +73,15 @@ impl Page<'_> {
         self.speed(run, floor)?;
         self.resources(run, floor)?;
         self.errors(run)?;
+        self.drift(run)?;
         self.tail(run)
     }
 
-    fn head(&mut self, run: &Run) -> fmt::Result {
+    pub(super) fn head(&mut self, run: &Run) -> fmt::Result {
         let (plan, target) = (&run.plan, &run.target);
         let title = format!("{} over {}", target.target, target.transport);
         writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
+        self.profiled(run)?;
         let server = target.server.as_deref().unwrap_or("unnamed server");
         let version = target.version.as_deref().unwrap_or("");
         let (revision, era) = (&target.revision, &target.era);
@@ -271,6 +279,24 @@ impl Page<'_> {
         self.field("check", checked)
     }
 
+    fn profiled(&mut self, run: &Run) -> fmt::Result {
+        let Some(profiler) = &run.profiled else { return Ok(()) };
+        let words = format!("under {profiler}: none of these figures is a result");
+        self.field("PROFILED", &self.style.red(&words))
+    }
+
+    fn drift(&mut self, run: &Run) -> fmt::Result {
+        if run.drift.is_empty() {
+            return Ok(());
+        }
+        let figure = |drift: &Drifting| {
+            let text = drift.text();
+            if drift.flagged { self.style.red(&text) } else { text }
+        };
+        let figures: Vec<_> = run.drift.iter().map(figure).collect();
+        self.field("drift", &figures.join(", "))
+    }
+
     fn tail(&mut self, run: &Run) -> fmt::Result {
         if run.interrupted {
             let unfinished = count(run.results.calls_unfinished);
@@ -409,12 +435,12 @@ pub(super) fn na() -> String {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "three digits are printed")]
-pub(super) fn ns(value: Option<u64>) -> Option<f64> {
+pub(crate) fn ns(value: Option<u64>) -> Option<f64> {
     value.map(|ns| ns as f64)
 }
 
 /// Nanoseconds in the unit that leaves one to three digits before the point.
-pub(super) fn time(ns: Option<f64>) -> String {
+pub(crate) fn time(ns: Option<f64>) -> String {
     let Some(ns) = ns else { return na() };
     let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     // 999.5 of a unit would print as 1000 of it.
@@ -428,13 +454,13 @@ pub(super) fn time(ns: Option<f64>) -> String {
     }
 }
 
-pub(super) fn bytes(value: Option<u64>) -> String {
+pub(crate) fn bytes(value: Option<u64>) -> String {
     #[allow(clippy::cast_precision_loss, reason = "one decimal is printed")]
     value.map_or_else(na, |bytes| format!("{:.1} MiB", bytes as f64 / 1_048_576.0))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive")]
-pub(super) fn rate(per_s: f64) -> String {
+pub(crate) fn rate(per_s: f64) -> String {
     if per_s < 100.0 { format!("{per_s:.2}") } else { count(per_s.round() as u64) }
 }
 
@@ -453,7 +479,7 @@ pub(super) fn digits(ratio: f64) -> String {
 }
 
 /// A number with commas between thousands.
-pub(super) fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -23,6 +23,7 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         generator_cpu_share: None,
         warmup: None,
         resources: Resources { cpu_ns_per_call: Some(1_500.0), ..Resources::default() },
+        resources_seconds: Vec::new(),
         slices: [2_000.0, 6_000.0]
             .map(|throughput_per_s| Slice {
                 calls_ok: calls / 2,
@@ -52,6 +53,8 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         start: StartInfo { spawn_to_handshake_ns: 1, spawn_to_ready_ns: 2, first_call_ns: 3 },
         ratios: floor.then(|| Ratios::of(&results, &other)),
         headroom: None,
+        drift: Vec::new(),
+        profiled: None,
         results,
         floor: floor.then_some(other),
         interrupted: false,

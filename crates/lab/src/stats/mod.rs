@@ -13,6 +13,8 @@
 
 mod bootstrap;
 mod distribution;
+mod knee;
+mod order;
 mod rank;
 mod ratio;
 mod trend;
@@ -21,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 pub use bootstrap::{Bootstrap, Rng, bootstrap};
 pub use distribution::{normal_cdf, normal_quantile, t_cdf, t_quantile};
+pub use knee::{Knee, knee};
+pub use order::median_interval;
 pub use rank::{MannWhitney, hodges_lehmann, mann_whitney, signed_rank};
 pub use ratio::{ratio_by_ranks, ratio_of_medians, ratio_paired, ratio_unpaired};
 pub use trend::{MannKendall, TREND_POINTS_MAX, mann_kendall, theil_sen};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -37,6 +38,22 @@ impl Dialer {
     /// The same way to another address of the same server.
     pub(crate) fn with_address(&self, address: Address) -> Self {
         Self { address: Arc::new(address), tls: self.tls.clone() }
+    }
+
+    /// Opens one connection and closes it; gives what the connection took, and TLS after it.
+    pub(crate) async fn knock(self) -> io::Result<(Duration, Option<Duration>)> {
+        let began = Instant::now();
+        match &self.address.place {
+            Place::Net { host, port, .. } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                stream.set_nodelay(true)?;
+                let connect = began.elapsed();
+                let Some((tls, name)) = self.tls else { return Ok((connect, None)) };
+                tls.connect(name, stream).await?;
+                Ok((connect, Some(began.elapsed().saturating_sub(connect))))
+            }
+            Place::Unix(path) => unix(path).await.map(|_| (began.elapsed(), None)),
+        }
     }
 
     /// Opens one connection.

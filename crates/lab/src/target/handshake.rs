@@ -126,7 +126,7 @@ async fn shake(site: &mut Site, plan: &Plan) -> Result<(Connection, Peer), Error
             ))),
             Ok(probe) => {
                 if matches!(probe, Probe::Died) {
-                    connection.stop().await;
+                    connection.stop(plan.stop_grace).await;
                     connection = site.connect(limit).await?;
                 }
                 initialize(&mut connection, Revision::LATEST_LEGACY, limit).await
@@ -135,7 +135,7 @@ async fn shake(site: &mut Site, plan: &Plan) -> Result<(Connection, Peer), Error
     };
     let shaken = match shaken {
         Err(Unshaken::NotHere(what)) if site.fall_back() => {
-            connection.stop().await;
+            connection.stop(plan.stop_grace).await;
             connection = site.connect(limit).await.map_err(|error| match error {
                 Error::Unreachable { what: sse } => {
                     Error::Unreachable { what: format!("{sse}, and over Streamable HTTP {what}") }

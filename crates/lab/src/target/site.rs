@@ -15,7 +15,7 @@ use super::wire::Wire;
 use super::{Memory, Stream, Target};
 use crate::error::{Error, shorten};
 
-/// How long a server has to stop after its stdin is closed, and again after SIGTERM.
+/// How long a server that something is wrong with has to stop, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The same for a server that listens: it does not wait for the end of its stdin.
@@ -140,6 +140,20 @@ impl Site {
         matches!(self.way, Way::Remote { pid: None, .. })
     }
 
+    /// Opens a connection to an address and closes it at once; gives what the connection took, and
+    /// TLS after it.
+    pub(crate) async fn knock(
+        &self,
+        limit: Duration,
+    ) -> Result<(Duration, Option<Duration>), Error> {
+        let Way::Remote { dialer, .. } = &self.way else { return Ok((Duration::ZERO, None)) };
+        let fail = |what: &str| Error::unreachable(&self.name, what);
+        match timeout(limit, dialer.clone().knock()).await {
+            Ok(took) => took.map_err(|error| fail(&format!("cannot connect: {error}"))),
+            Err(_) => Err(fail(&format!("no connection within {limit:?}"))),
+        }
+    }
+
     /// Opens one connection, within `limit`.
     pub(crate) async fn connect(&self, limit: Duration) -> Result<Connection, Error> {
         let fail = |what: &str| Error::unreachable(&self.name, what);
@@ -258,12 +272,12 @@ impl Connection {
         Error::unreachable(&target, &format!("{}{noise}{last_words}", what.into()))
     }
 
-    /// Ends the session, and the process with the stop ladder.
-    pub(crate) async fn stop(mut self) {
+    /// Ends the session, and the process with the stop ladder, `grace` for each of its rungs.
+    pub(crate) async fn stop(mut self, grace: Duration) {
         let child = self.child.take();
         self.wire.close().await; // closes its stdin
         if let Some(mut child) = child {
-            child.stop(GRACE).await;
+            child.stop(grace).await;
         }
     }
 

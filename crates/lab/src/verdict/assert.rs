@@ -13,12 +13,14 @@
 //! | `error_rate` | `%`, or none for a fraction |
 //! | `rss` | `B` `KiB` `MiB` `GiB`, needed |
 
+use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Metric;
-use crate::record::Latency;
+use crate::record::{Latency, QUANTILES, samples_min};
 use crate::report::Results;
 
 /// Most assertions on a line.
@@ -30,7 +32,7 @@ const ASSERTIONS_MAX: usize = 64;
 pub struct Assertions(Vec<Assertion>);
 
 /// What became of one limit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Checked {
     /// The assertion as it was written.
@@ -97,6 +99,27 @@ impl Assertions {
     #[must_use]
     pub fn check(&self, facts: &Facts) -> Vec<Checked> {
         self.0.iter().map(|assertion| assertion.check(facts)).collect()
+    }
+
+    /// The fewest calls that say something about every percentile that is named.
+    #[must_use]
+    pub fn samples_min(&self) -> u64 {
+        let quantile = |assertion: &Assertion| {
+            let Name::Metric(metric) = assertion.name else { return None };
+            QUANTILES.iter().find(|(name, _)| *name == metric.as_str()).map(|(_, q)| *q)
+        };
+        self.0.iter().filter_map(quantile).map(samples_min).max().unwrap_or(1)
+    }
+}
+
+impl fmt::Display for Assertions {
+    /// The assertions as they were written, with commas between them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, assertion) in self.0.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(f, "{comma}{}", assertion.text)?;
+        }
+        Ok(())
     }
 }
 
@@ -304,6 +327,14 @@ mod tests {
             let checked = &text.parse::<Assertions>().unwrap().check(&facts())[0];
             assert_eq!((checked.holds, checked.measured.as_str()), (None, "n/a"), "{text}");
         }
+    }
+
+    #[test]
+    fn the_strictest_percentile_says_how_many_calls_it_takes() {
+        let least = |text: &str| text.parse::<Assertions>().unwrap().samples_min();
+        assert_eq!(["errors=0", "p50<1s,p99<1s,p90<1s", "p99.9<1s"].map(least), [1, 368, 3688]);
+        let text = "p99<5ms,errors=0";
+        assert_eq!(text.parse::<Assertions>().unwrap().to_string(), text);
     }
 
     #[test]

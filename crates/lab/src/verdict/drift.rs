@@ -1,5 +1,6 @@
 //! Whether a figure drifts: its trend over time, and the limits that earlier systems set for it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{Interval, LEVEL, MannKendall, mann_kendall, median, theil_sen};
@@ -28,7 +29,7 @@ pub struct Point {
 }
 
 /// Which figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::exhaustive_enums, reason = "the five that have limits")]
 pub enum Series {

@@ -50,6 +50,8 @@ struct RecordedRun {
     #[serde(default)]
     counts: BTreeMap<String, f64>,
     broken: Option<String>,
+    #[serde(default)]
+    profiled: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -121,6 +123,10 @@ impl Recorded {
     pub fn parse(json: &[u8]) -> Result<Self, RecordedError> {
         let read: Self =
             serde_json::from_slice(json).map_err(|error| RecordedError(error.to_string()))?;
+        if let Some(by) = read.runs.iter().find_map(|run| run.profiled.as_ref()) {
+            let why = format!("it was measured under {by}, which makes it no result");
+            return Err(RecordedError(why));
+        }
         if read.runs.is_empty() && read.counts().next().is_none() {
             return Err(RecordedError("it has neither `runs` nor `instructions`".to_owned()));
         }

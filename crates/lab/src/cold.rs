@@ -1,0 +1,291 @@
+//! Cold starts: what the first moments cost, each over many fresh processes or connections.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mcplane_process::Command;
+use mcplane_proto::Method;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use crate::choose::choose;
+use crate::control::{Control, Stage};
+use crate::error::Error;
+use crate::load::fault;
+use crate::plan::{Plan, PlanError};
+use crate::run::{ns, on_generator, unless_stopped};
+use crate::stats::median_interval;
+use crate::target::{Address, Opened, Remote, Site, Target, open};
+
+/// Most starts.
+pub const STARTS_MAX: usize = 1000;
+
+/// How long a server that is to listen is left alone between two attempts to connect.
+const ATTEMPTS_EVERY: Duration = Duration::from_millis(1);
+
+/// How long a server has to stop after SIGTERM.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What starting costs.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ColdStart {
+    /// The command line or the address.
+    pub target: String,
+    /// `process`: each start was of a fresh process; `connection`: the server ran already.
+    pub fresh: String,
+    /// The tool of the first call.
+    pub tool: Option<String>,
+    /// How often it was tried.
+    pub starts: usize,
+    /// Starts that failed: they are in no figure.
+    pub failed: usize,
+    /// Why the first of them did.
+    pub first_failure: Option<String>,
+    /// A connection of TCP or a Unix socket: for a server that ran already.
+    pub connect: Option<Spread>,
+    /// The handshake of TLS, after that.
+    pub tls: Option<Spread>,
+    /// From before the process was started, or connected to, until it accepted a connection: for a
+    /// command that listens at an address.
+    pub listens: Option<Spread>,
+    /// From before the process was started, or connected to, until the handshake of MCP was answered.
+    pub handshake: Option<Spread>,
+    /// From the same moment until the first `tools/list` was answered in full.
+    pub ready: Option<Spread>,
+    /// The first call of the tool by itself.
+    pub first_call: Option<Spread>,
+}
+
+/// One figure over all starts, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Spread {
+    /// The least.
+    pub min_ns: u64,
+    /// The median.
+    pub median_ns: u64,
+    /// The 95 % interval of the median from order statistics; `None` below six values.
+    pub median_interval_ns: Option<[u64; 2]>,
+    /// The greatest.
+    pub max_ns: u64,
+    /// Every value, in the order of the starts.
+    pub values_ns: Vec<u64>,
+}
+
+/// What is started, again and again.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_enums, reason = "plain data that the caller builds")]
+pub enum Fresh {
+    /// A process for each start, or a connection where a server runs already.
+    Target(Target),
+    /// A process for each start, which then listens at an address.
+    Listening(Command, Box<Remote>),
+}
+
+/// Starts a target `starts` times, each time to the first call and then to its end. Blocks like
+/// [`crate::run()`].
+///
+/// # Errors
+/// As those of [`crate::run()`]; failed starts are counted, unless all of them failed.
+pub fn cold_start(
+    plan: &Plan,
+    fresh: &Fresh,
+    starts: usize,
+    control: &Arc<Control>,
+) -> Result<ColdStart, Error> {
+    plan.validate()?;
+    if !(1..=STARTS_MAX).contains(&starts) {
+        let takes = format!("1 to {STARTS_MAX}");
+        return Err(PlanError::new("--cold-start", starts.to_string(), takes).into());
+    }
+    on_generator(plan, control, async |_| {
+        let (mut samples, mut failed, mut last) = (Vec::new(), Vec::new(), None);
+        for index in 0..starts {
+            control.enter(Stage::Measuring);
+            control.set_permille((index * 1000 / starts) as u64);
+            match unless_stopped(control, fresh.start(plan)).await {
+                Ok((sample, tool)) => {
+                    control.add(1, 0);
+                    samples.push(sample);
+                    last = Some(tool);
+                }
+                Err(Error::Interrupted) => break,
+                // What the user asked for cannot be done, or cannot be done once.
+                Err(error) if samples.is_empty() && failed.len() == 2 => return Err(error),
+                Err(error) => failed.push(error.to_string()),
+            }
+        }
+        if samples.is_empty() {
+            let why = failed.pop().map(|what| Error::Unreachable { what });
+            return Err(why.unwrap_or(Error::Interrupted));
+        }
+        Ok(ColdStart::of(fresh, &samples, failed, last))
+    })?
+}
+
+/// One start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    connect: Option<Duration>,
+    tls: Option<Duration>,
+    listens: Option<Duration>,
+    handshake: Duration,
+    ready: Duration,
+    first_call: Duration,
+}
+
+impl Fresh {
+    /// One start, and the tool that was called.
+    async fn start(&self, plan: &Plan) -> Result<(Sample, String), Error> {
+        match self {
+            Self::Target(target) => {
+                let mut sample = Sample::default();
+                let mut site = Site::start(target, Vec::new(), plan.start_timeout).await?;
+                if let Target::Remote(_) = target {
+                    let (connect, tls) = site.knock(plan.start_timeout).await?;
+                    (sample.connect, sample.tls) = (Some(connect), tls);
+                }
+                let tool = sample.go_on(&mut site, plan, None).await;
+                site.stop().await;
+                Ok((sample, tool?))
+            }
+            Self::Listening(command, remote) => {
+                let began = Instant::now();
+                let mut child = command
+                    .spawn()
+                    .map_err(|error| Error::Unreachable { what: error.to_string() })?;
+                let remote = Remote::clone(remote).pid(Some(child.pid()));
+                let work = async {
+                    let target = Target::Remote(Box::new(remote));
+                    let mut site = Site::start(&target, Vec::new(), plan.start_timeout).await?;
+                    while let Err(error) = site.knock(plan.start_timeout).await {
+                        if began.elapsed() > plan.start_timeout {
+                            return Err(error);
+                        }
+                        sleep(ATTEMPTS_EVERY).await;
+                    }
+                    let mut sample = Sample { listens: Some(began.elapsed()), ..Sample::default() };
+                    let tool = sample.go_on(&mut site, plan, Some(began)).await?;
+                    Ok((sample, tool))
+                };
+                let done = work.await;
+                child.stop(GRACE).await;
+                done
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Target(target) => target.to_string(),
+            Self::Listening(command, remote) => format!("{command} at {}", remote.address()),
+        }
+    }
+}
+
+impl Sample {
+    /// Shakes hands, lists the tools, calls one. Times count from `began`, or from when the
+    /// connection was opened.
+    async fn go_on(
+        &mut self,
+        site: &mut Site,
+        plan: &Plan,
+        began: Option<Instant>,
+    ) -> Result<String, Error> {
+        let Opened { mut connection, peer, tools, start } = open(site, plan).await?;
+        let before = began.map(|began| connection.started.saturating_duration_since(began));
+        let before = before.unwrap_or_default();
+        (self.handshake, self.ready) = (before + start.handshake, before + start.tools);
+        let call = choose(plan, &tools)?;
+        let params = peer.call(&call.tool, &call.args);
+        let (name, asked) = (Some(call.tool.as_str()), Instant::now());
+        let answer = connection.wire.request(Method::ToolsCall, &params, name, plan.timeout).await;
+        self.first_call = asked.elapsed();
+        let wrong = match &answer {
+            Ok(answer) => fault(answer, None).map(|(_, what)| what),
+            Err(silence) => Some(format!("{silence:?}")),
+        };
+        connection.stop(plan.stop_grace).await;
+        match wrong {
+            None => Ok(call.tool),
+            Some(what) => Err(Error::refused(format!("{} was answered with {what}", call.tool))),
+        }
+    }
+}
+
+impl ColdStart {
+    fn of(fresh: &Fresh, samples: &[Sample], failed: Vec<String>, tool: Option<String>) -> Self {
+        let all = |part: fn(&Sample) -> Option<Duration>| {
+            Spread::of(samples.iter().filter_map(part).map(ns).collect())
+        };
+        let runs_already = matches!(fresh, Fresh::Target(Target::Remote(_) | Target::Memory(_)));
+        Self {
+            target: fresh.name(),
+            fresh: if runs_already { "connection" } else { "process" }.to_owned(),
+            tool,
+            starts: samples.len() + failed.len(),
+            failed: failed.len(),
+            first_failure: failed.into_iter().next(),
+            connect: all(|sample| sample.connect),
+            tls: all(|sample| sample.tls),
+            listens: all(|sample| sample.listens),
+            handshake: all(|sample| Some(sample.handshake)),
+            ready: all(|sample| Some(sample.ready)),
+            first_call: all(|sample| Some(sample.first_call)),
+        }
+    }
+
+    /// The figures with their names, in the order of time.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = (&'static str, &Spread)> {
+        let all = [
+            ("connect", &self.connect),
+            ("TLS", &self.tls),
+            ("listens", &self.listens),
+            ("handshake", &self.handshake),
+            ("tools listed", &self.ready),
+            ("first call", &self.first_call),
+        ];
+        all.into_iter().filter_map(|(name, spread)| Some((name, spread.as_ref()?)))
+    }
+}
+
+impl Spread {
+    fn of(values_ns: Vec<u64>) -> Option<Self> {
+        let mut sorted = values_ns.clone();
+        sorted.sort_unstable();
+        let (min_ns, max_ns) = (*sorted.first()?, *sorted.last()?);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(max_ns);
+        let middle = sorted.len() / 2;
+        let median_ns = match sorted.len() % 2 {
+            1 => at(middle),
+            _ => u64::midpoint(at(middle - 1), at(middle)),
+        };
+        let median_interval_ns = median_interval(sorted.len()).map(|(low, high)| [at(low), at(high)]);
+        Some(Self { min_ns, median_ns, median_interval_ns, max_ns, values_ns })
+    }
+}
+
+/// Where a command listens.
+///
+/// # Errors
+/// A sentence about the address.
+pub fn listening_at(url: &str) -> Result<Remote, String> {
+    Address::parse(url, false).map(Remote::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_its_order_statistics() {
+        let spread = Spread::of((1..=30).rev().collect()).unwrap();
+        assert_eq!((spread.min_ns, spread.median_ns, spread.max_ns), (1, 15, 30));
+        assert_eq!(spread.median_interval_ns, Some([10, 21]));
+        assert_eq!(Spread::of(vec![3, 1, 2]).unwrap().median_ns, 2);
+        assert_eq!(Spread::of(vec![3, 1, 2]).unwrap().median_interval_ns, None);
+        assert_eq!(Spread::of(vec![]), None);
+    }
+}

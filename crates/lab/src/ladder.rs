@@ -1,0 +1,231 @@
+//! The ladder: one opened target under one load after another, and the knee of what came of it.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::control::Control;
+use crate::error::Error;
+use crate::floor::Floor;
+use crate::load::{Arrivals, Shape, Spacing};
+use crate::plan::{CONCURRENCY_MAX, Plan, PlanError, RATE_PER_S_MAX, Until};
+use crate::record::Errors;
+use crate::report::Run;
+use crate::rig::{Rig, Rung};
+use crate::run::{Entry, on_generator};
+use crate::stats::{Knee, knee};
+use crate::target::Target;
+
+/// Most rungs of a ladder.
+pub const RUNGS_MAX: usize = 64;
+
+/// Visits of each rung in a closed loop, in turns upwards and downwards.
+const VISITS: usize = 4;
+
+/// The same in an open loop, whose queues need time to grow.
+const VISITS_OPEN: usize = 2;
+
+/// The loads of a ladder.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
+pub enum Steps {
+    /// Calls in flight per session.
+    Concurrency(Vec<usize>),
+    /// Calls per second, evenly spaced.
+    Rate(Vec<f64>),
+}
+
+/// What came of a ladder.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ladder {
+    /// What the loads are: `calls_in_flight` (of all sessions) or `calls_per_s`.
+    pub load: String,
+    /// One for each run, in the same order: lightest first.
+    pub rungs: Vec<Step>,
+    /// How often each rung was measured, in turns upwards and downwards, so that a drift of the
+    /// machine or the server is in all of them.
+    pub visits: usize,
+    /// Where more load stops giving more throughput; `None` if that was not reached.
+    pub knee: Option<Knee>,
+}
+
+/// One load of a ladder.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Step {
+    /// The load.
+    pub load: f64,
+    /// Successful calls per second.
+    pub throughput_per_s: f64,
+    /// Median latency in nanoseconds, from the intended start.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// Failures by kind.
+    pub errors: Errors,
+}
+
+impl Steps {
+    /// The plans of the rungs, lightest first, each with its load.
+    fn plans(&self, plan: &Plan) -> Result<Vec<(f64, Plan)>, PlanError> {
+        let plans: Vec<(f64, Plan)> = match self {
+            Self::Concurrency(rungs) => {
+                let mut rungs = rungs.clone();
+                rungs.sort_unstable();
+                rungs.dedup();
+                let rung = |concurrency: usize| {
+                    #[allow(clippy::cast_precision_loss, reason = "at most a million")]
+                    let load = (concurrency * plan.sessions) as f64;
+                    (load, Plan { concurrency, arrivals: None, ..plan.clone() })
+                };
+                rungs.into_iter().map(rung).collect()
+            }
+            Self::Rate(rungs) => {
+                let mut rungs = rungs.clone();
+                rungs.sort_by(f64::total_cmp);
+                rungs.dedup();
+                let rung = |per_s| (per_s, Plan { arrivals: Some(even(per_s)), ..plan.clone() });
+                rungs.into_iter().map(rung).collect()
+            }
+        };
+        if plans.is_empty() || plans.len() > RUNGS_MAX {
+            let (got, takes) = (plans.len().to_string(), format!("1 to {RUNGS_MAX} loads"));
+            return Err(PlanError::new(self.flag(), got, takes));
+        }
+        for (load, plan) in &plans {
+            plan.validate().map_err(|error| match error.flag {
+                "--concurrency" | "--rate" => {
+                    let takes = match self {
+                        Self::Concurrency(_) => format!("1 to {CONCURRENCY_MAX}"),
+                        Self::Rate(_) => format!("more than 0 to {RATE_PER_S_MAX:.0} calls/s"),
+                    };
+                    PlanError::new(self.flag(), load.to_string(), takes)
+                }
+                _ => error,
+            })?;
+        }
+        Ok(plans)
+    }
+
+    const fn flag(&self) -> &'static str {
+        match self {
+            Self::Concurrency(_) => "--ladder",
+            Self::Rate(_) => "--ladder-rate",
+        }
+    }
+
+    const fn visits(&self) -> usize {
+        match self {
+            Self::Concurrency(_) => VISITS,
+            Self::Rate(_) => VISITS_OPEN,
+        }
+    }
+}
+
+/// Evenly spaced arrivals.
+pub(crate) const fn even(per_s: f64) -> Arrivals {
+    Arrivals { shape: Shape::Rate { per_s }, spacing: Spacing::Constant, seed: 0 }
+}
+
+/// Measures one target under each load of a ladder, with its floor beside it. The rungs are visited
+/// upwards, downwards, and so on; the plan's end is that of one rung. Blocks like [`crate::run()`].
+///
+/// # Errors
+/// As those of [`crate::run()`].
+pub fn climb(
+    plan: &Plan,
+    steps: &Steps,
+    target: &Target,
+    floor: &Floor,
+    control: &Arc<Control>,
+) -> Result<(Vec<Run>, Ladder), Error> {
+    let plans = steps.plans(plan)?;
+    let (Some((_, lightest)), Some((_, heaviest))) = (plans.first(), plans.last()) else {
+        return Err(Error::Interrupted);
+    };
+    // Slots for the heaviest; a warm-up of an open loop at the lightest rate.
+    let base = match steps {
+        Steps::Concurrency(_) => heaviest.clone(),
+        Steps::Rate(_) => lightest.clone(),
+    };
+    let entry = Entry { target: target.clone(), floor: floor.clone(), speak: plan.speak };
+    let visits = match plan.until {
+        Until::Calls(calls) => usize::try_from(calls).unwrap_or(usize::MAX).clamp(1, steps.visits()),
+        Until::Elapsed(_) => steps.visits(),
+    };
+    let runs = on_generator(&base, control, async |affinity| {
+        let mut rig = Rig::open(&base, &entry, control, affinity).await?;
+        let mut rungs: Vec<_> =
+            plans.iter().map(|(_, plan)| Rung::new(plan.clone(), visits)).collect();
+        let of = (visits * rungs.len()) as u64;
+        let mut index = 0;
+        for visit in 0..visits {
+            let mut order: Vec<usize> = (0..rungs.len()).collect();
+            if visit % 2 == 1 {
+                order.reverse();
+            }
+            for at in order {
+                if rig.is_over(&rungs) {
+                    break;
+                }
+                if let Some(rung) = rungs.get_mut(at) {
+                    rig.visit(rung, (visit, visits), (index, of)).await;
+                }
+                index += 1;
+            }
+        }
+        rig.close(rungs).await
+    })??;
+    let ladder = Ladder::of(steps, visits, &runs);
+    Ok((runs, ladder))
+}
+
+impl Ladder {
+    fn of(steps: &Steps, visits: usize, runs: &[Run]) -> Self {
+        #[allow(clippy::cast_precision_loss, reason = "at most a million")]
+        let load = |run: &Run| match (steps, run.plan.arrivals) {
+            (Steps::Rate(_), Some(arrivals)) => arrivals.rate_per_s(),
+            _ => (run.plan.concurrency * run.plan.sessions) as f64,
+        };
+        let step = |run: &Run| Step {
+            load: load(run),
+            throughput_per_s: run.results.throughput_per_s,
+            p50_ns: run.results.latency.p50_ns,
+            p99_ns: run.results.latency.p99_ns,
+            errors: run.results.errors,
+        };
+        let rungs: Vec<_> = runs.iter().map(step).collect();
+        let points: Vec<_> = rungs.iter().map(|rung| (rung.load, rung.throughput_per_s)).collect();
+        let unit = match steps {
+            Steps::Concurrency(_) => "calls_in_flight",
+            Steps::Rate(_) => "calls_per_s",
+        };
+        Self { load: unit.to_owned(), rungs, visits, knee: knee(&points) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rungs_are_sorted_and_checked() {
+        let plan = Plan { sessions: 2, ..Plan::default() };
+        let plans = Steps::Concurrency(vec![8, 1, 8, 2]).plans(&plan).unwrap();
+        let loads: Vec<_> = plans.iter().map(|(load, plan)| (*load, plan.concurrency)).collect();
+        assert_eq!(loads, [(2.0, 1), (4.0, 2), (16.0, 8)]);
+        let rates = Steps::Rate(vec![200.0, 100.0]).plans(&plan).unwrap();
+        assert_eq!(rates[0].1.arrivals, Some(even(100.0)));
+        for (wrong, flag) in [
+            (Steps::Concurrency(vec![]), "--ladder"),
+            (Steps::Concurrency(vec![1, 0]), "--ladder"),
+            (Steps::Concurrency((1..=RUNGS_MAX + 1).collect()), "--ladder"),
+            (Steps::Rate(vec![0.0, 1.0]), "--ladder-rate"),
+            (Steps::Rate(vec![f64::NAN]), "--ladder-rate"),
+        ] {
+            assert_eq!(wrong.plans(&plan).unwrap_err().flag, flag, "{wrong:?}");
+        }
+    }
+}
