@@ -241,7 +241,11 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    pub(crate) fn new(flag: &'static str, got: impl Into<String>, takes: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        flag: &'static str,
+        got: impl Into<String>,
+        takes: impl Into<String>,
+    ) -> Self {
         Self { flag, got: got.into(), takes: takes.into() }
     }
 }
