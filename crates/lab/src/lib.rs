@@ -63,11 +63,11 @@ pub use error::Error;
 pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
 pub use ladder::{Ladder, RUNGS_MAX, Step, Steps, climb};
 pub use limit::{Found, Probe, find_limit};
-pub use load::{Arrivals, Shape, Spacing};
+pub use load::{Arrivals, Shape, Spacing, Template, Think};
 pub use observe::Resources;
 pub use plan::{
     CONCURRENCY_MAX, DURATION_MAX, NUMBER, OPEN_IN_FLIGHT, Plan, PlanError, RATE_PER_S_MAX,
-    SESSIONS_MAX, Speak, Until,
+    SESSIONS_MAX, Speak, TOOLS_MAX, Until,
 };
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;

@@ -192,6 +192,7 @@ impl Side {
                 ..self.resources.clone()
             },
             slices: self.slices.clone(),
+            tools: Vec::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! * [`Report`] and what it holds — this file.
 //! * `evidence` — what lets a reader judge the figures.
 //! * `terminal` — the text for people.
+//! * `tools`    — the figures of each tool of a mix.
 //! * `rungs`    — the same of a ladder, of a search for a limit, of assertions.
 //! * `table`    — the same of several targets that were measured in turns.
 
@@ -13,17 +14,19 @@ mod evidence;
 mod rungs;
 mod table;
 mod terminal;
+mod tools;
 
 use serde::{Deserialize, Serialize};
 
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use terminal::Style;
+pub use tools::ToolResults;
 
 use crate::cold::ColdStart;
 use crate::environment::Environment;
 use crate::ladder::Ladder;
 use crate::limit::Found;
-use crate::load::Arrivals;
+use crate::load::{Arrivals, Think};
 use crate::observe::Resources;
 use crate::record::{Errors, Latency};
 use crate::verdict::{Assertions, Checked, Facts};
@@ -162,6 +165,9 @@ pub struct PlanInfo {
     /// When calls are meant to begin, in an open loop.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// How long a user thinks between an answer and the next call, in a closed loop.
+    #[serde(default)]
+    pub think: Option<Think>,
     /// Calls in flight per session; in an open loop at most so many.
     pub concurrency: usize,
     /// Connections or processes.
@@ -177,7 +183,7 @@ pub struct PlanInfo {
     /// Slices in which target and floor alternate.
     pub slices: usize,
     /// How results were compared: `equal` to the first, `varies` (the tool gives different results
-    /// by itself, so that only errors count), or `off`.
+    /// by itself, so that only errors count), `mix` (each tool says how), or `off`.
     pub check: String,
     /// The core that generator and server were pinned to.
     pub pin: Option<usize>,
@@ -273,6 +279,9 @@ pub struct Results {
     pub resources: Resources,
     /// The slices that it was measured in.
     pub slices: Vec<Slice>,
+    /// Each kind of call by itself, in a mix.
+    #[serde(default)]
+    pub tools: Vec<ToolResults>,
 }
 
 /// One slice of one side.

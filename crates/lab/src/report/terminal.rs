@@ -73,6 +73,7 @@ impl Page<'_> {
         self.speed(run, floor)?;
         self.resources(run, floor)?;
         self.errors(run)?;
+        self.tools(run)?;
         self.tail(run)
     }
 
