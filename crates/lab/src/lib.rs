@@ -10,6 +10,7 @@
 //! # Layout, in reading order
 //!
 //! * `plan`        what to do
+//! * `scenario`    the same in a file
 //! * `target`      what is measured, the way to it, and the lab's own small client
 //! * `choose`      which tool, which arguments
 //! * `load`        phases, sessions, arrivals, calls in flight, what a right answer is
@@ -51,6 +52,7 @@ mod record;
 pub mod report;
 mod rig;
 mod run;
+pub mod scenario;
 pub mod stats;
 mod target;
 pub mod verdict;
