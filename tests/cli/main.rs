@@ -6,6 +6,7 @@
 //! - `inspect`: looking, calling, and the command line
 //! - `fixture`: the built-in server on its own
 //! - `readme`: what the README promises
+//! - `limits`: capacities that are known beforehand, mixes, cold starts
 //! - `truth`: measuring what is known beforehand
 //! - `server`: a server in shell, for what the fixture never does
 
@@ -22,6 +23,7 @@ mod broken;
 mod fixture;
 mod import;
 mod inspect;
+mod limits;
 mod readme;
 mod server;
 mod truth;

@@ -100,6 +100,14 @@ impl Report {
         Self { together: true, missing, ..Self::new(environment, runs) }
     }
 
+    /// This and what a later report has.
+    #[must_use]
+    pub fn and(mut self, later: Self) -> Self {
+        self.runs.extend(later.runs);
+        self.missing.extend(later.missing);
+        self
+    }
+
     /// The same, with assertions about each run.
     #[must_use]
     pub fn asserting(mut self, assertions: &Assertions) -> Self {
