@@ -128,5 +128,8 @@ fn cold_starts_have_intervals() {
     assert!(median("handshake") > 0.0 && median("handshake") <= median("ready"));
     assert!(median("first_call") > 0.0 && cold["tls"].is_null());
     let interval = &cold["handshake"]["median_interval_ns"];
-    assert_eq!((&interval[0], &interval[1]), (&cold["handshake"]["min_ns"], &cold["handshake"]["max_ns"]));
+    assert_eq!(
+        (&interval[0], &interval[1]),
+        (&cold["handshake"]["min_ns"], &cold["handshake"]["max_ns"])
+    );
 }

@@ -261,7 +261,8 @@ impl Spread {
             1 => at(middle),
             _ => u64::midpoint(at(middle - 1), at(middle)),
         };
-        let median_interval_ns = median_interval(sorted.len()).map(|(low, high)| [at(low), at(high)]);
+        let median_interval_ns =
+            median_interval(sorted.len()).map(|(low, high)| [at(low), at(high)]);
         Some(Self { min_ns, median_ns, median_interval_ns, max_ns, values_ns })
     }
 }

@@ -86,7 +86,8 @@ pub fn find_limit(
     on_generator(&plan, control, async |affinity| {
         let cold = Plan { warmup: Until::Calls(0), ..plan.clone() };
         let rig = Rig::open(&cold, &entry, control, affinity).await?;
-        let mut probing = Probing { plan: &plan, conditions, rig, rungs: [None, None], all: Vec::new() };
+        let mut probing =
+            Probing { plan: &plan, conditions, rig, rungs: [None, None], all: Vec::new() };
         let mut search = Search::from(probing.gauge().await);
         let unfinished = probing.search(&mut search).await;
         let rungs: Vec<_> = probing.rungs.into_iter().flatten().collect();
@@ -182,7 +183,10 @@ impl Probing<'_> {
             if holds.is_none() {
                 let what = self.all.last().map(Probe::failed).unwrap_or_default();
                 let what: Vec<_> = what.iter().map(|checked| checked.text.as_str()).collect();
-                return Some(format!("at {rate:.1} calls/s it cannot be told: {}", what.join(", ")));
+                return Some(format!(
+                    "at {rate:.1} calls/s it cannot be told: {}",
+                    what.join(", ")
+                ));
             }
             if self.all.len() >= PROBES_MAX {
                 return Some(format!("{PROBES_MAX} probes were made"));

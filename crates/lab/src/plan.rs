@@ -191,7 +191,11 @@ impl Plan {
         match self.think {
             Some(think) if self.arrivals.is_some() => {
                 let takes = "a closed loop: arrivals do not wait for answers";
-                Err(PlanError::new("think", format!("{think:?}"), takes))
+                Err(PlanError::new(
+                    "think",
+                    format!("{:?} beside arrivals", Duration::from_nanos(think.mean_ns)),
+                    takes,
+                ))
             }
             Some(think) => a_duration("think", Duration::from_nanos(think.mean_ns)),
             None => Ok(()),
@@ -267,7 +271,11 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    pub(crate) fn new(flag: &'static str, got: impl Into<String>, takes: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        flag: &'static str,
+        got: impl Into<String>,
+        takes: impl Into<String>,
+    ) -> Self {
         Self { flag, got: got.into(), takes: takes.into() }
     }
 }

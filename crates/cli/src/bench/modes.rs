@@ -54,7 +54,8 @@ pub struct ModeArgs {
 impl ModeArgs {
     /// Whether something else than one load after another is measured.
     pub(super) const fn is_any(&self) -> bool {
-        !self.ladder.is_empty() || !self.ladder_rate.is_empty() 
+        !self.ladder.is_empty()
+            || !self.ladder_rate.is_empty()
             || self.find_limit.is_some()
             || self.cold_start.is_some()
     }
@@ -85,21 +86,23 @@ pub(super) fn measure(
     let outcome: Result<Vec<Run>, Error> = match &modes.find_limit {
         _ if modes.cold_start.is_some() => {
             let starts = modes.cold_start.unwrap_or_default();
-            cold(args, target).and_then(|fresh| cold_start(&plan, &fresh, starts, control)).map(|cold| {
-                report.cold_start = Some(cold);
-                Vec::new()
-            })
+            cold(args, target).and_then(|fresh| cold_start(&plan, &fresh, starts, control)).map(
+                |cold| {
+                    report.cold_start = Some(cold);
+                    Vec::new()
+                },
+            )
         }
         Some(conditions) => find_limit(&plan, conditions, target, control).map(|(runs, found)| {
             report.limit = Some(found);
             runs
         }),
-        None => climb(&plan, &steps, target, &process_floor(args, me), control).map(
-            |(runs, ladder)| {
+        None => {
+            climb(&plan, &steps, target, &process_floor(args, me), control).map(|(runs, ladder)| {
                 report.ladder = Some(ladder);
                 runs
-            },
-        ),
+            })
+        }
     };
     watcher.finish();
     match outcome {

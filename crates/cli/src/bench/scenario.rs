@@ -47,7 +47,8 @@ pub(super) fn read(path: &Path, asked: &BenchArgs) -> Result<Vec<BenchArgs>, Str
         bench.json = asked.json.clone().or(bench.json);
         bench.plans().and_then(|_| bench.remote()).map_err(|what| scenario.blame(&what))?;
         if bench.modes.is_any() && scenario.lines.len() > 1 {
-            let what = "several targets: --ladder, --ladder-rate, --find-limit and --cold-start take one";
+            let what =
+                "several targets: --ladder, --ladder-rate, --find-limit and --cold-start take one";
             return Err(scenario.blame(what));
         }
         Ok(bench)
@@ -78,7 +79,9 @@ mod tests {
         let mut flags = 0;
         for flag in command.get_arguments().filter_map(|argument| argument.get_long()) {
             let key = flag.replace('-', "_");
-            let of_target = TARGET_KEYS.iter().any(|name| name.trim_end_matches('s') == key.trim_end_matches('s'));
+            let of_target = TARGET_KEYS
+                .iter()
+                .any(|name| name.trim_end_matches('s') == key.trim_end_matches('s'));
             let known = keys.contains_key(&key) || of_target || key == "scenario";
             assert!(known, "--{flag} has no key in a scenario");
             flags += 1;

@@ -97,7 +97,11 @@ impl Job {
         Ok([marked, a, b])
     }
 
-    fn learn(&self, template: &Template, answer: &Message) -> Result<(Expect, &'static str), Error> {
+    fn learn(
+        &self,
+        template: &Template,
+        answer: &Message,
+    ) -> Result<(Expect, &'static str), Error> {
         let check = if self.plan.check && template.check { Check::Equal } else { Check::Off };
         let no_result = || Error::refused("the answer to the call has no id");
         let expect = Expect::learn(answer, check).ok_or_else(no_result)?;

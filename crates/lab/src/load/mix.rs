@@ -53,11 +53,16 @@ impl Mix {
         let made = |kind: &Kind| {
             // A number goes wherever its place is, whether it comes back or not.
             let call = render(&kind.tool, &kind.params).stamped();
-            let mut holes: Vec<Hole> = kind.sources.iter().enumerate().filter_map(|(index, source)| {
-                let mark = mark(index);
-                let at = memchr::memmem::find(call.tail(), mark.as_bytes())?;
-                Some(Hole { at, len: mark.len(), source: source.clone() })
-            }).collect();
+            let mut holes: Vec<Hole> = kind
+                .sources
+                .iter()
+                .enumerate()
+                .filter_map(|(index, source)| {
+                    let mark = mark(index);
+                    let at = memchr::memmem::find(call.tail(), mark.as_bytes())?;
+                    Some(Hole { at, len: mark.len(), source: source.clone() })
+                })
+                .collect();
             holes.sort_by_key(|hole| hole.at);
             (call, kind.expect.clone(), holes)
         };

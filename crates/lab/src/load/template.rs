@@ -176,8 +176,10 @@ impl Source {
     /// `KEYS:S`: key k of 1 to KEYS with a chance in proportion to 1 / k^S (Zipf 1949).
     fn zipf(parameter: &str) -> Result<Self, String> {
         let form = || {
-            format!("{{zipf:{parameter}}}: it takes KEYS:S, such as {{zipf:1000:1.1}}, at most \
-                 {KEYS_MAX} keys and S from 0 to 10")
+            format!(
+                "{{zipf:{parameter}}}: it takes KEYS:S, such as {{zipf:1000:1.1}}, at most \
+                 {KEYS_MAX} keys and S from 0 to 10"
+            )
         };
         let (keys, s) = parameter.split_once(':').ok_or_else(form)?;
         let keys: usize = keys.parse().map_err(|_| form())?;
@@ -332,6 +334,8 @@ mod tests {
             let error = template(args.clone()).unwrap_err();
             assert!(error.contains(part), "{args}: {error}");
         }
-        assert!(Template::new("t".to_owned(), 0.0, None, Path::new("")).unwrap_err().contains("weight"));
+        assert!(
+            Template::new("t".to_owned(), 0.0, None, Path::new("")).unwrap_err().contains("weight")
+        );
     }
 }

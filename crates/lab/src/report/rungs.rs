@@ -56,16 +56,16 @@ impl Page<'_> {
         self.out.push('\n');
         let unit = if open { "calls/s begun" } else { "in flight" };
         let text = match &ladder.knee {
-            None => "not reached: throughput rose in step with the load to the last rung, or there \
+            None => {
+                "not reached: throughput rose in step with the load to the last rung, or there \
                      are fewer than three"
-                .to_owned(),
+                    .to_owned()
+            }
             Some(knee) => {
                 let at = rate(knee.load);
                 let most = if knee.from_the_first { "at most " } else { "" };
                 let level = rate(knee.throughput_per_s);
-                format!(
-                    "{most}{at} {unit}, with {level} calls/s; beyond it calls only wait longer"
-                )
+                format!("{most}{at} {unit}, with {level} calls/s; beyond it calls only wait longer")
             }
         };
         self.field("knee", &text)
@@ -83,7 +83,9 @@ impl Page<'_> {
             None => "none: no rate that was tried holds".to_owned(),
         };
         let next = match found.fails_at_per_s {
-            Some(fails) => format!("; {} calls/s does not hold: {}", rate(fails), why(&found.failed)),
+            Some(fails) => {
+                format!("; {} calls/s does not hold: {}", rate(fails), why(&found.failed))
+            }
             None => String::new(),
         };
         self.field("limit", &format!("{limit}{next}"))?;
@@ -101,7 +103,11 @@ impl Page<'_> {
         let shown = probe.checked.iter().map(|checked| checked.measured.as_str());
         let shown = shown.collect::<Vec<_>>().join(" · ");
         let rate = rate(probe.rate_per_s);
-        writeln!(self.out, "  {rate:>12} calls/s  {length:>8}  {verdict}  {}", self.style.dim(&shown))
+        writeln!(
+            self.out,
+            "  {rate:>12} calls/s  {length:>8}  {verdict}  {}",
+            self.style.dim(&shown)
+        )
     }
 
     /// Each kind of call of a mix on one line.

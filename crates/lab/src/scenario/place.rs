@@ -57,10 +57,13 @@ impl Text {
     /// A complaint about a flag, at the key that is that flag.
     pub(super) fn blame(&self, complaint: &str) -> String {
         let Ok(table) = DeTable::parse(&self.text) else { return self.anywhere(complaint) };
+        let has = |name: &str| table.get_ref().iter().any(|(key, _)| key.get_ref() == name);
+        if let Some((key, what)) = complaint.split_once(": ").filter(|(key, _)| has(key)) {
+            return self.at(&[key], what);
+        }
         let flags = complaint.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
         for flag in flags.filter_map(|word| word.strip_prefix("--")) {
             let key = flag.replace('-', "_");
-            let has = |name: &str| table.get_ref().iter().any(|(key, _)| key.get_ref() == name);
             if has(&key) {
                 return self.at(&[&key], complaint);
             }
