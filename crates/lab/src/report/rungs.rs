@@ -30,6 +30,10 @@ impl Page<'_> {
         told.dedup();
         told.iter().try_for_each(|note| self.field("note", note))?;
         for run in &report.runs {
+            if let Some(headroom) = run.headroom.filter(|headroom| headroom.generator_bound) {
+                let text = format!("{}: {}", load(run), headroom.text());
+                self.field("headroom", &self.style.red(&text))?;
+            }
             let what = [run.results.first_failure.as_ref(), run.broken.as_ref()];
             for what in what.into_iter().flatten() {
                 let text = self.style.red(&format!("{}: {what}", load(run)));
