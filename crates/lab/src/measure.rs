@@ -243,9 +243,10 @@ fn cut(plan: &Plan) -> Vec<Until> {
         (Until::Calls(calls), arrivals) => {
             let at_once = (plan.concurrency * plan.sessions) as u64;
             #[allow(clippy::cast_precision_loss, reason = "a rough number of seconds")]
-            let count = arrivals.map_or((calls / (10 * at_once)).clamp(1, slices), |arrivals| {
-                open(calls as f64 / arrivals.rate_per_s())
-            });
+            let count = match arrivals {
+                Some(arrivals) => open(calls as f64 / arrivals.rate_per_s()),
+                None => (calls / (10 * at_once)).clamp(1, slices),
+            };
             let more = calls % count;
             (0..count).map(|i| Until::Calls(calls / count + u64::from(i < more))).collect()
         }

@@ -8,9 +8,16 @@ use std::time::{Duration, Instant};
 use super::alarm::Alarm;
 use super::arrival::Schedule;
 
-/// How long before a call is due its session stops sleeping and looks again and again: what a core
-/// may need to come out of its sleep. Answers are read meanwhile.
+/// How long before a call is due its session stops sleeping and looks again and again, until it is
+/// known how late this machine's cores come out of their sleep. Answers are read meanwhile.
 const SPIN: Duration = Duration::from_micros(50);
+
+/// Longest time for that.
+const SPIN_MAX: Duration = Duration::from_micros(250);
+
+/// The part of the time between two calls that it may take, one in so many, if [`SPIN`] is more than
+/// that: the rest belongs to the server.
+const SPIN_SHARE: u32 = 10;
 
 /// The calls of one session, each `of`-th of the schedule.
 pub(super) struct Pace {
@@ -18,6 +25,11 @@ pub(super) struct Pace {
     start: Instant,
     /// When the next call is meant to begin.
     next: Option<Instant>,
+    /// When to wake up for it.
+    wake: Instant,
+    /// How late wake-ups are, averaged over the last few.
+    wakes_late: Duration,
+    asleep: bool,
     alarm: Alarm,
     /// No slot was free when it was last looked at.
     pub(super) full: bool,
@@ -37,8 +49,18 @@ impl Pace {
     ) -> io::Result<Self> {
         let alarm = Alarm::new()?;
         let instants = schedule.skip(index).step_by(of.max(1));
-        let mut pace =
-            Self { instants, start, next: None, alarm, full: false, spins_since: None, may_spin };
+        let mut pace = Self {
+            instants,
+            start,
+            next: None,
+            wake: start,
+            wakes_late: SPIN / 2,
+            asleep: false,
+            alarm,
+            full: false,
+            spins_since: None,
+            may_spin,
+        };
         pace.advance();
         Ok(pace)
     }
@@ -50,7 +72,15 @@ impl Pace {
 
     /// The due call has begun.
     pub(super) fn advance(&mut self) {
+        let before = self.next.unwrap_or(self.start);
         self.next = self.instants.next().map(|at| self.start + at);
+        let Some(next) = self.next else { return };
+        let share = next.saturating_duration_since(before) / SPIN_SHARE;
+        let spin = match self.may_spin {
+            true => (2 * self.wakes_late).min(share.max(SPIN)).min(SPIN_MAX),
+            false => Duration::ZERO,
+        };
+        self.wake = next.checked_sub(spin).unwrap_or(next);
     }
 
     /// Whether no call is left.
@@ -79,13 +109,18 @@ impl Pace {
     /// reading to do.
     pub(super) fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(next) = self.next.filter(|_| !self.full) else { return Poll::Pending };
-        let spin = if self.may_spin { SPIN } else { Duration::ZERO };
         let now = Instant::now();
-        if next.saturating_duration_since(now) > spin {
-            let wake = next.checked_sub(spin).unwrap_or(next);
-            ready!(self.alarm.poll_at(wake, cx))?;
-        } else if next > now {
-            self.spins_since.get_or_insert(now);
+        if now < self.wake {
+            self.asleep = true;
+            ready!(self.alarm.poll_at(self.wake, cx))?;
+        } else {
+            if std::mem::take(&mut self.asleep) {
+                let late = now.saturating_duration_since(self.wake).min(SPIN_MAX);
+                self.wakes_late = (7 * self.wakes_late + late) / 8;
+            }
+            if now < next {
+                self.spins_since.get_or_insert(now);
+            }
         }
         cx.waker().wake_by_ref();
         Poll::Pending

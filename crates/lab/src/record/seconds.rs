@@ -51,9 +51,14 @@ impl Interval {
     /// Adds the interval after it.
     fn merge(&mut self, other: &Self) {
         self.errors.merge(&other.errors);
-        let mut sum = self.latencies();
-        sum.merge(&other.latencies());
-        self.counts = sum.counts().collect();
+        self.counts.extend(&other.counts);
+        // Two runs in order, which this sort sees.
+        self.counts.sort_by_key(|(ns, _)| *ns);
+        self.counts.dedup_by(|later, first| {
+            let same = later.0 == first.0;
+            first.1 += if same { later.1 } else { 0 };
+            same
+        });
     }
 }
 

@@ -160,3 +160,33 @@ fn runs_measured_together_share_a_table() {
     assert_eq!(text.matches("said once").count(), 1, "{text}");
     assert!(text.contains("0.50 ×"), "{text}");
 }
+
+#[test]
+fn a_result_near_the_generators_limit_is_marked() {
+    let headroom = |ratio: f64, run: Run| {
+        let mut run = run;
+        if let Some(throughput) = run.ratios.as_mut().and_then(|of| of.throughput.as_mut()) {
+            throughput.median = Some(ratio);
+        }
+        run.headroom = Headroom::of(&run);
+        run
+    };
+    let text =
+        |run: &Run| Report::new(Environment::look(), vec![run.clone()]).to_text(Style::default());
+    let fine = headroom(0.69, sample(100, true));
+    assert_eq!(fine.headroom.unwrap().by, Limit::Floor);
+    assert!(!fine.headroom.unwrap().generator_bound && !text(&fine).contains("generator-bound"));
+    let bound = headroom(0.71, sample(100, true));
+    assert!(bound.headroom.unwrap().generator_bound);
+    assert!(text(&bound).contains("generator-bound: 71 % of the rate that the floor reached"));
+    let json = serde_json::to_value(&bound).unwrap();
+    assert_eq!(json["headroom"]["generator_bound"], true);
+    // Without a floor, by the CPU clock; of a server on the same thread nothing can be said.
+    let mut alone = sample(100, false);
+    assert!(Headroom::of(&alone).is_none());
+    alone.results.generator_cpu_share = Some(0.9);
+    let by_cpu = Headroom::of(&alone).unwrap();
+    assert_eq!((by_cpu.by, by_cpu.generator_bound), (Limit::Cpu, true));
+    alone.target.transport = "memory".to_owned();
+    assert!(Headroom::of(&alone).is_none());
+}

@@ -1,6 +1,7 @@
 //! A target that is up: its process, if there is one for all sessions, and the connections to it.
 
 use std::fmt;
+use std::io;
 use std::time::{Duration, Instant};
 
 use mcplane_process::{Child, Command, Exit, Rung};
@@ -232,8 +233,11 @@ async fn serve(
     };
     let what = match timeout(limit, said).await {
         Err(_) => format!("it did not say where it listens within {limit:?}"),
-        Ok(Err(error)) => format!("it cannot be spoken to: {error}"),
-        Ok(Ok(0)) => "it did not say where it listens".to_owned(),
+        Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+            format!("it cannot be spoken to: {error}")
+        }
+        // It ended, at once or before it had read its input.
+        Ok(Err(_) | Ok(0)) => "it did not say where it listens".to_owned(),
         Ok(Ok(_)) => match Address::parse(line.trim(), served.transport == Transport::Sse) {
             Ok(address) if address.transport == served.transport => {
                 let stdin: Box<dyn AsyncWrite + Send + Unpin> = Box::new(stdin);
