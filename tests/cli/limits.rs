@@ -19,7 +19,8 @@ fn number(value: &Value) -> f64 {
 /// Measures the fixture's `capacity`; gives the report.
 fn capacity(args: &str, options: &[&str]) -> Value {
     let call = ["-", "--tool", "capacity", "--args", args];
-    let all = [&QUICK[..], &call, options, &["--", binary(), "fixture"]].concat();
+    let server = ["--", binary(), "fixture", "--workers", "64"];
+    let all = [&QUICK[..], &call, options, &server].concat();
     let ended = mcplane(&all, LIMIT).ok().left_nothing();
     serde_json::from_str(&ended.stdout).unwrap()
 }

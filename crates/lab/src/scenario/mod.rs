@@ -51,7 +51,11 @@ impl Scenario {
             return Err(cannot(format!("{bytes} bytes; at most {FILE_BYTES_MAX}")));
         }
         let text = fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
-        Self::parse(&path.display().to_string(), text, path.parent().unwrap_or(Path::new("")))
+        Self::parse(
+            &path.display().to_string(),
+            text,
+            path.parent().unwrap_or_else(|| Path::new("")),
+        )
     }
 
     /// Reads the text of a file; paths in it are relative to `folder`.
