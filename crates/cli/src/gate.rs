@@ -68,7 +68,14 @@ pub fn run(args: &GateArgs) -> anyhow::Result<ExitCode> {
     }
     args.json.as_deref().map_or(Ok(()), |path| write_json(path, &judged))?;
     if args.github {
-        annotate(&judged);
+        for line in judged.findings.iter().filter_map(annotation) {
+            // The runner reads both; JSON on stdout stays alone there.
+            if args.json.as_deref() == Some(Path::new("-")) {
+                eprintln!("{line}");
+            } else {
+                println!("{line}");
+            }
+        }
         summarize(&judged)?;
     }
     Ok(ExitCode::from(judged.outcome.exit_code()))
@@ -119,16 +126,7 @@ const fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Workflow commands of GitHub Actions, on standard error so that `--json -` stays JSON; the runner
-/// reads both.
-fn annotate(judged: &Gate) {
-    for finding in &judged.findings {
-        if let Some(line) = annotation(finding) {
-            eprintln!("{line}");
-        }
-    }
-}
-
+/// A finding as a workflow command of GitHub Actions.
 fn annotation(finding: &Finding) -> Option<String> {
     let kind = match finding.outcome {
         Outcome::Pass => return None,

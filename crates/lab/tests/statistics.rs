@@ -1,8 +1,10 @@
 //! The statistics against figures that `SciPy` computed; `tests/vectors/README.md` says how.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use mcplane_lab::stats::{
     Rng, bootstrap, hodges_lehmann, mann_kendall, mann_whitney, mean, median, normal_cdf,
-    normal_quantile, quantile, ratio_paired, ratio_unpaired, t_cdf, t_quantile, theil_sen,
+    normal_quantile, quantile, ratio_paired, ratio_unpaired, signed_rank, t_cdf, t_quantile,
+    theil_sen,
 };
 use serde_json::Value;
 
@@ -81,6 +83,16 @@ fn ranks() {
                 assert!(moved(shift.low - step) <= 0.05 && moved(shift.low + step) > 0.05);
                 assert!(moved(shift.high + step) <= 0.05 && moved(shift.high - step) > 0.05);
             }
+        }
+    }
+}
+
+#[test]
+fn signed_ranks() {
+    for case in list(&vectors(), "signed_rank") {
+        let middle = signed_rank(&numbers(&case["x"]), 0.95).unwrap();
+        for (got, name) in [(middle.value, "value"), (middle.low, "low"), (middle.high, "high")] {
+            same(got, number(&case[name]));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use mcplane_lab::stats::Interval;
-use mcplane_lab::verdict::{Metric, Recorded, Verdict, judge};
+use mcplane_lab::verdict::{Group, Metric, Recorded, Verdict, judge};
 use serde::Serialize;
 
 use super::{CompareArgs, complain, write_json};
@@ -77,8 +77,8 @@ fn rows<'a>(
 ) -> Vec<Row<'a>> {
     let (before, after) = (base.groups(), other.groups());
     let both = before.iter().filter_map(|group| Some((group, group.counterpart(&after)?)));
-    let of = |(group, now): (&_, &mcplane_lab::verdict::Group<'_>), metric: Metric| {
-        let group: &mcplane_lab::verdict::Group<'_> = group;
+    let of = |(group, now): (&_, &Group<'_>), metric: Metric| {
+        let group: &Group<'_> = group;
         let (ratio, over) = group.ratio(now, metric)?;
         let verdict = judge(&ratio, effect, metric.more_is_better());
         Some(Row { a, b, run: now.name.clone(), metric, ratio, over, verdict })

@@ -47,8 +47,8 @@ impl Subject {
             return Err(format!("{text}: {SERVER} takes a command over stdio, not `{server}`"));
         }
         let mut words = Vec::new();
-        for word in split(text)? {
-            if word == SERVER {
+        for (word, is_quoted) in parts(text)? {
+            if word == SERVER && !is_quoted {
                 words.extend(behind.iter().cloned());
             } else {
                 words.push(word.replace(SERVER, server));
@@ -137,30 +137,37 @@ fn place(text: &str, address: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// A quote is not closed.
-pub(super) fn split(line: &str) -> Result<Vec<String>, String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+fn split(line: &str) -> Result<Vec<String>, String> {
+    // A path with blanks that exists is one word, quoted or not.
+    if line.contains(' ') && Path::new(line).is_file() {
+        return Ok(vec![line.to_owned()]);
+    }
+    Ok(parts(line)?.into_iter().map(|(word, _)| word).collect())
+}
+
+/// The words, and whether any part of each was quoted.
+fn parts(line: &str) -> Result<Vec<(String, bool)>, String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<(String, bool)>, None);
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
         let escapes = c == '\\' && !cfg!(windows);
         match (quote, c) {
             (None, c) if c.is_whitespace() => words.extend(word.take()),
             (None, '\'' | '"') => {
-                word.get_or_insert_default();
+                word.get_or_insert_default().1 = true;
                 quote = Some(c);
             }
             (Some(open), c) if c == open => quote = None,
             (Some('"'), '\\') if chars.peek().is_some_and(|c| matches!(c, '"' | '\\')) => {
-                word.get_or_insert_default().extend(chars.next());
+                word.get_or_insert_default().0.extend(chars.next());
             }
-            (None, _) if escapes => word.get_or_insert_default().extend(chars.next()),
-            (_, c) => word.get_or_insert_default().push(c),
+            (None, _) if escapes => word.get_or_insert_default().0.extend(chars.next()),
+            (_, c) => word.get_or_insert_default().0.push(c),
         }
     }
     words.extend(word);
     match quote {
         Some(quote) => Err(format!("{line}: a {quote} is not closed")),
-        // A path with blanks that exists is one word, quoted or not.
-        None if words.len() > 1 && Path::new(line).is_file() => Ok(vec![line.to_owned()]),
         None => Ok(words),
     }
 }

@@ -162,3 +162,96 @@ fn calibrated(comparisons: Vec<Comparison>, noise: &[Comparison]) -> Vec<Compari
     };
     comparisons.into_iter().map(with).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::sample;
+    use crate::verdict::{EFFECT_DEFAULT, Verdict};
+
+    /// Runs at these rates, with latencies that go with them.
+    fn runs(rates: &[f64]) -> Vec<Run> {
+        let run = |rate: &f64| {
+            let mut run = sample(5_000, false);
+            run.results.throughput_per_s = *rate;
+            for ns in [&mut run.results.latency.p50_ns, &mut run.results.latency.p99_ns] {
+                *ns = ns.map(|ns| (ns as f64 * 1000.0 / rate) as u64);
+            }
+            run.results.resources.rss_bytes_max = Some(3 << 20);
+            run.results.resources.processes_max = Some(2);
+            run
+        };
+        rates.iter().map(run).collect()
+    }
+
+    const STEADY: [f64; 6] = [1000.0, 1010.0, 990.0, 1005.0, 995.0, 1000.0];
+
+    fn contest(role: Role, by: f64) -> Contest {
+        let side = |name: &str, role, by: f64| {
+            (name.to_owned(), role, runs(&STEADY.map(|rate| by * rate)))
+        };
+        let sides = vec![
+            side("one", Role::Base, 1.0),
+            side("two", role, by),
+            side("one", Role::Calibration, 1.0),
+        ];
+        Contest::new(Environment::look(), EFFECT_DEFAULT, sides)
+    }
+
+    #[test]
+    fn each_side_is_compared_with_the_first() {
+        let contest = contest(Role::Rival, 1.2);
+        let names: Vec<_> = contest.sides.iter().map(|side| side.name.as_str()).collect();
+        assert_eq!(names, ["A", "B", "A again"]);
+        assert_eq!((contest.pairs, contest.runs.len()), (6, 18));
+        let of = |side: usize, metric| {
+            let rows = &contest.sides[side].comparisons;
+            rows.iter().find(|row| row.metric == metric).unwrap().verdict
+        };
+        assert!(contest.sides[0].comparisons.is_empty());
+        assert_eq!(of(1, Metric::Throughput), Verdict::Faster);
+        assert_eq!(of(1, Metric::P99), Verdict::Faster);
+        assert_eq!(of(1, Metric::P90), Verdict::NoDifference);
+        assert_eq!(of(2, Metric::Throughput), Verdict::NoDifference);
+    }
+
+    #[test]
+    fn its_text_says_it_in_words() {
+        let text = contest(Role::Rival, 1.2).to_text();
+        assert!(text.contains("B       two  (stdio 2026-07-28)"), "{text}");
+        assert!(text.contains("1.200 [1.200, 1.200]"), "{text}");
+        assert!(text.contains("B: faster: throughput +20.0 % [+20.0, +20.0]; p50"), "{text}");
+        assert!(text.contains("no difference seen: p90"), "{text}");
+        assert!(text.contains("A again: the noise of this machine: throughput"), "{text}");
+    }
+
+    #[test]
+    fn a_gateway_is_told_by_what_it_adds() {
+        let text = contest(Role::Gateway, 0.5).to_text();
+        // p99 is 4.95 ms, twice as much behind the gateway.
+        assert!(text.contains("p99 +4.9"), "{text}");
+        assert!(text.contains("2 processes with 3.0 MiB in place of 2 with 3.0 MiB"), "{text}");
+    }
+
+    #[test]
+    fn failed_calls_are_told() {
+        let (a, mut b) = (runs(&STEADY), runs(&STEADY));
+        b[3].results.errors.timeout = 7;
+        b[3].results.first_failure = Some("no answer".to_owned());
+        let sides = vec![("a".to_owned(), Role::Base, a), ("b".to_owned(), Role::Rival, b)];
+        let contest = Contest::new(Environment::look(), EFFECT_DEFAULT, sides);
+        assert!(!contest.is_clean());
+        assert!(contest.to_text().contains("7 calls failed, the first: no answer"));
+    }
+
+    #[test]
+    fn json_reads_back_and_is_a_result_for_the_gate() {
+        let contest = contest(Role::Rival, 1.2);
+        let json = serde_json::to_vec(&contest).unwrap();
+        let back: Contest = serde_json::from_slice(&json).unwrap();
+        assert_eq!(back.sides[1].comparisons, contest.sides[1].comparisons);
+        let recorded = crate::verdict::Recorded::parse(&json).unwrap();
+        let groups = recorded.groups();
+        assert_eq!(groups[0].of_runs(Metric::Throughput).len(), 18);
+    }
+}

@@ -8,10 +8,14 @@ use thiserror::Error;
 
 use super::{Facts, Metric};
 use crate::record::Latency;
-use crate::stats::{Interval, LEVEL, median, ratio_unpaired};
+use crate::stats::{Interval, LEVEL, median, normal_quantile, ratio_unpaired};
 
 /// Fewest runs, or slices of a run, that make an interval.
 const SAMPLES_MIN: usize = 3;
+
+/// What a run is taken to differ by from the next one of the same program, as a fraction, where there
+/// is but one of each.
+pub const RUN_NOISE: f64 = 0.04;
 
 /// A result file: of `bench --json` or `compare --json`, or counts by themselves.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -156,14 +160,15 @@ impl<'a> Group<'a> {
     /// The group of another file that measured the same: with the same command or address if there
     /// is one, or else the only one of that name.
     #[must_use]
-    pub fn counterpart<'b>(&self, others: &'b [Group<'a>]) -> Option<&'b Group<'a>> {
+    pub fn counterpart<'b>(&self, others: &'b [Self]) -> Option<&'b Self> {
         let mut same = others.iter().filter(|other| other.name == self.name);
         let exact = same.clone().find(|other| other.target == self.target);
         exact.or_else(|| same.next().filter(|_| same.next().is_none()))
     }
 
     /// What the figure of `b` is, divided by that of this group, and what the interval is over: runs
-    /// where there are three, or else slices. `None` if either was not measured.
+    /// where there are three, or else slices, with [`RUN_NOISE`] added: slices of one run do not show
+    /// what the next run would have differed by. `None` if there is no interval.
     #[must_use]
     pub fn ratio(&self, b: &Self, metric: Metric) -> Option<(Interval, &'static str)> {
         let enough = |a: &[f64], b: &[f64]| a.len().min(b.len()) >= SAMPLES_MIN;
@@ -171,16 +176,19 @@ impl<'a> Group<'a> {
         if enough(&of_a, &of_b) {
             return Some((ratio_unpaired(&of_a, &of_b, LEVEL)?, "runs"));
         }
-        let (slices_a, slices_b) = (self.of_slices(metric), b.of_slices(metric));
-        if enough(&slices_a, &slices_b) {
-            return Some((ratio_unpaired(&slices_a, &slices_b, LEVEL)?, "slices"));
+        let over_slices = |metric| {
+            let (a, b) = (self.of_slices(metric), b.of_slices(metric));
+            enough(&a, &b).then(|| ratio_unpaired(&a, &b, LEVEL))?.map(apart)
+        };
+        if let Some(ratio) = over_slices(metric) {
+            return Some((ratio, "slices"));
         }
-        // A percentile that slices do not have moves no more than one farther out that they have.
+        // Slices may lack a percentile that moves no more than one farther out, which they have.
+        if !matches!(metric, Metric::P90 | Metric::P95) {
+            return None;
+        }
         let value = median(&of_b)? / median(&of_a)?;
-        let beyond = [Metric::P99, Metric::P50].into_iter().find_map(|other| {
-            let (a, b) = (self.of_slices(other), b.of_slices(other));
-            enough(&a, &b).then(|| ratio_unpaired(&a, &b, LEVEL))?
-        })?;
+        let beyond = over_slices(Metric::P99)?;
         let (low, high) = (value * beyond.low / beyond.value, value * beyond.high / beyond.value);
         Some((Interval { value, low, high }, "slices, by p99"))
     }
@@ -200,19 +208,21 @@ impl<'a> Group<'a> {
     #[must_use]
     pub fn of_slices(&self, metric: Metric) -> Vec<f64> {
         let of = |slice: &RecordedSlice| {
-            let mut latency = Latency::default();
-            latency.p50_ns = slice.p50_ns;
-            latency.p90_ns = slice.p90_ns;
-            latency.p95_ns = slice.p95_ns;
-            latency.p99_ns = slice.p99_ns;
-            latency.p99_9_ns = slice.p99_9_ns;
+            let latency = Latency {
+                p50_ns: slice.p50_ns,
+                p90_ns: slice.p90_ns,
+                p95_ns: slice.p95_ns,
+                p99_ns: slice.p99_ns,
+                p99_9_ns: slice.p99_9_ns,
+                ..Latency::default()
+            };
             metric.of(slice.throughput_per_s, &latency, slice.cpu_ns_per_call)
         };
         let slices = self.runs.iter().flat_map(|run| &run.results.slices);
         slices.map(of).collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// The figures of the worst kind for assertions: errors of all runs, medians of the others.
+    /// The figures of each run, for assertions.
     #[must_use]
     pub fn facts(&self) -> Vec<Facts> {
         self.runs.iter().map(|run| run.facts()).collect()
@@ -246,6 +256,18 @@ impl<'a> Group<'a> {
     pub(super) fn broken(&self) -> Option<&'a str> {
         self.runs.iter().find_map(|run| run.broken.as_deref())
     }
+}
+
+/// Widens an interval by the noise between two runs.
+fn apart(ratio: Interval) -> Interval {
+    let noise = normal_quantile(f64::midpoint(1.0, LEVEL)) * 2.0_f64.sqrt() * RUN_NOISE;
+    let Interval { value, low, high } = ratio.map(f64::ln);
+    Interval {
+        value,
+        low: value - noise.hypot(value - low),
+        high: value + noise.hypot(high - value),
+    }
+    .map(f64::exp)
 }
 
 impl RecordedRun {

@@ -74,6 +74,20 @@ fn noise_cannot_be_told_through() {
 }
 
 #[test]
+fn a_single_run_of_each_does_not_tell_what_lies_within_the_noise_of_runs() {
+    let slower = result(&STEADY.map(|rate| 0.895 * rate));
+    let found = judged(&result(&STEADY), &slower, "default", "");
+    assert_eq!(outcome(&found, "throughput"), Outcome::CannotTell);
+    // Without p99 in the slices nothing stands in for it.
+    let mut few = result(&STEADY);
+    for slice in few["runs"][0]["results"]["slices"].as_array_mut().unwrap() {
+        slice["p99_ns"] = json!(null);
+    }
+    let found = judged(&few, &few, "default", "");
+    assert_eq!(outcome(&found, "p95"), Outcome::CannotTell);
+}
+
+#[test]
 fn runs_are_the_unit_where_there_are_enough() {
     let mut many = result(&STEADY);
     let run = many["runs"][0].clone();
