@@ -95,13 +95,13 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("s.toml");
         let asked = Line::try_parse_from(["--json", "-"]).unwrap().bench;
-        let read = |text: &str| {
+        let of = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            super::read(&path, &asked)
+            read(&path, &asked)
         };
         let text = "sessions = 2\nthink = \"5ms\"\nseed = 9\n[[targets]]\ncommand = [\"x\", \"-y\"]\n\
             [[tools]]\nname = \"a\"\n[[tools]]\nname = \"b\"\n";
-        let bench = read(text).unwrap().remove(0);
+        let bench = of(text).unwrap().remove(0);
         assert_eq!((bench.sessions, bench.command.len()), (2, 2));
         let plan = bench.plans().unwrap().remove(0);
         assert_eq!((plan.mix.len(), plan.seed), (2, 9));
@@ -112,7 +112,7 @@ mod tests {
             ("think = \"5ms\"\nrate = 5.0\n", "think"),
             ("find_limit = \"p99<5\"", "s.toml:1: find_limit: "),
         ] {
-            let error = read(text).unwrap_err();
+            let error = of(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
