@@ -1,7 +1,7 @@
 //! `mcplane bench` on a tool of known capacity: limits and knees must be where they are, assertions
 //! decide, scenarios and cold starts say what they measured.
 
-use std::fs;
+use std::{fs, net::TcpListener};
 
 use mcplane_tests::child::{binary, mcplane};
 use serde_json::Value;
@@ -57,6 +57,28 @@ fn the_knee_is_where_the_servers_places_are_taken() {
     assert_eq!(loads, [1.0, 2.0, 4.0, 8.0, 16.0]);
     assert!(runs.iter().all(|run| run["results"]["slices"].as_array().unwrap().len() == 4));
     assert!(runs.iter().zip(loads).all(|(run, n)| number(&run["results"]["in_flight_max"]) == n));
+}
+
+/// One at a time, 40 ms, and users who think for 60 ms: N* = C·(S + Z) = 25 · 0.1 = 2.5.
+#[test]
+fn the_knee_of_users_who_think_is_farther_out() {
+    let folder = std::env::temp_dir().join(format!("mcplane-think-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("think.toml");
+    let text = format!(
+        "ladder = [1, 2, 4, 8]\nduration = \"2s\"\nthink = \"60ms\"\ntool = \"capacity\"\n\
+         args = {{ at_once = 1, ms = 40 }}\nno_floor = true\nsettle = \"1ms\"\nwarmup = 5\n\
+         [[targets]]\ncommand = [{:?}, \"fixture\", \"--workers\", \"64\"]\n",
+        binary()
+    );
+    fs::write(&path, text).unwrap();
+    let words = ["bench", "--scenario", path.to_str().unwrap(), "--json", "-"];
+    let ended = mcplane(&words, LIMIT).ok().left_nothing();
+    fs::remove_dir_all(&folder).unwrap();
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let knee = &report["ladder"]["knee"];
+    assert!((2.3..=2.8).contains(&number(&knee["load"])), "{:#}", report["ladder"]);
+    assert_eq!(report["runs"][0]["plan"]["think"]["mean_ns"], 60_000_000);
 }
 
 #[test]
@@ -116,6 +138,22 @@ args = { message = "{size:10KiB}" }
     let wrong = mcplane(&["bench", "--scenario", file], LIMIT).code(2);
     assert!(wrong.stderr.contains("mix.toml:2: duration: "), "{}", wrong.stderr);
     fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A command that listens is one process for each start; a server that runs already is connected to.
+#[test]
+fn cold_starts_of_servers_that_listen() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (listen, url) = (format!("127.0.0.1:{port}"), format!("http://127.0.0.1:{port}/mcp"));
+    let server = ["--", binary(), "fixture", "--transport", "http", "--listen", &listen];
+    let head = ["bench", "--json", "-", "--cold-start", "6", "--listens", &url];
+    let ended = mcplane(&[&head[..], &server].concat(), LIMIT).ok().left_nothing();
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let cold = &report["cold_start"];
+    assert_eq!((&cold["fresh"], &cold["failed"]), (&"process".into(), &0.into()), "{cold:#}");
+    let all = |name: &str| cold[name]["values_ns"].as_array().unwrap().iter().map(number);
+    assert!(all("listens").zip(all("handshake")).all(|(listens, handshake)| listens < handshake));
+    assert_eq!(all("listens").count(), 6);
 }
 
 #[test]
