@@ -24,8 +24,8 @@ pub const STARTS_MAX: usize = 1000;
 /// How long a server that is to listen is left alone between two attempts to connect.
 const ATTEMPTS_EVERY: Duration = Duration::from_millis(1);
 
-/// How long a server has to stop after SIGTERM.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a server that listens has to stop, and again after SIGTERM.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// What starting costs.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]

@@ -30,6 +30,10 @@ const PROBES_MAX: usize = 48;
 /// The lowest rate that is tried, in calls per second.
 const RATE_PER_S_MIN: f64 = 0.1;
 
+/// The part of the first rate at which calls do not meet: a condition that fails there, while the
+/// server keeps up, fails at every rate.
+const IDLE: f64 = 1.0 / 8.0;
+
 /// Longest probe. A percentile that needs more calls than this brings cannot be told.
 const PROBE_MAX: Duration = Duration::from_secs(60);
 
@@ -121,6 +125,11 @@ impl Probe {
         Self { rate_per_s, duration_ns: crate::run::ns(length), holds, checked }
     }
 
+    /// Whether the server did, which is the last condition.
+    fn keeps_up(&self) -> bool {
+        self.checked.last().is_some_and(|checked| checked.holds == Some(true))
+    }
+
     fn failed(&self) -> Vec<Checked> {
         self.checked.iter().filter(|checked| checked.holds != Some(true)).cloned().collect()
     }
@@ -168,6 +177,7 @@ impl Probing<'_> {
             if probe.holds == Some(false) && !self.is_over(&rung) {
                 (rung, probe) = self.probe(rate).await;
             }
+            let idle = rate <= IDLE * search.start && probe.keeps_up();
             let (holds, over) = (probe.holds, self.is_over(&rung));
             let stopped = over && !rung.is_broken();
             if let (Some(holds), false) = (holds, stopped) {
@@ -188,6 +198,9 @@ impl Probing<'_> {
                     "at {rate:.1} calls/s it cannot be told: {}",
                     what.join(", ")
                 ));
+            }
+            if holds == Some(false) && idle {
+                return None;
             }
             if self.all.len() >= PROBES_MAX {
                 return Some(format!("{PROBES_MAX} probes were made"));

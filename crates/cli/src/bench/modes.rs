@@ -1,7 +1,7 @@
 //! What `mcplane bench` does beside measuring one load: a ladder of them, the highest rate that
 //! holds, assertions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -39,6 +39,12 @@ pub struct ModeArgs {
     /// Where the command of --cold-start listens; without it, it speaks over stdio
     #[arg(long, value_name = "URL", requires_all = ["cold_start", "command"])]
     pub listens: Option<String>,
+    /// Take everything from a file of TOML; see docs/lab/scenario.md. Only --json may stand beside it
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["url", "command", "mode", "open", "transports", "assert", "tool",
+        "concurrency", "requests", "duration", "warmup", "no_check", "settle", "no_floor",
+        "plain_floor", "pin"])]
+    pub scenario: Option<PathBuf>,
     /// Exit with 1 if one of these does not hold for a run, with 3 if that cannot be told; they
     /// alone decide then
     #[arg(long, value_name = "'p99<5ms,errors=0'")]

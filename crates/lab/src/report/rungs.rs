@@ -30,6 +30,10 @@ impl Page<'_> {
         told.dedup();
         told.iter().try_for_each(|note| self.field("note", note))?;
         for run in &report.runs {
+            if let Some(headroom) = run.headroom.filter(|headroom| headroom.generator_bound) {
+                let text = format!("{}: {}", load(run), headroom.text());
+                self.field("headroom", &self.style.red(&text))?;
+            }
             let what = [run.results.first_failure.as_ref(), run.broken.as_ref()];
             for what in what.into_iter().flatten() {
                 let text = self.style.red(&format!("{}: {what}", load(run)));
@@ -108,6 +112,31 @@ impl Page<'_> {
             "  {rate:>12} calls/s  {length:>8}  {verdict}  {}",
             self.style.dim(&shown)
         )
+    }
+
+    /// Each kind of call of a mix on one line.
+    pub(super) fn tools(&mut self, run: &Run) -> fmt::Result {
+        if run.results.tools.is_empty() {
+            return Ok(());
+        }
+        let titles = format!(
+            "\n  {:<26}{:>8}{:>10}{:>11}{:>11}{:>11}{:>8}  check",
+            "tool", "weight", "calls", "p50", "p90", "p99", "failed"
+        );
+        writeln!(self.out, "{}", self.style.dim(&titles))?;
+        for tool in &run.results.tools {
+            let [p50, p90, p99] = [tool.latency.p50_ns, tool.latency.p90_ns, tool.latency.p99_ns]
+                .map(|value| time(ns(value)));
+            let (name, weight) = (cut(&tool.name, 26), tool.weight);
+            let (calls, failed) = (count(tool.calls_ok), count(tool.errors.total()));
+            let check = &tool.check;
+            writeln!(
+                self.out,
+                "  {name:<26}{weight:>8}{calls:>10}{p50:>11}{p90:>11}{p99:>11}{failed:>8}  {check}"
+            )?;
+        }
+        self.out.push('\n');
+        Ok(())
     }
 
     /// One line for each figure.

@@ -74,6 +74,7 @@ impl Page<'_> {
         self.resources(run, floor)?;
         self.errors(run)?;
         self.drift(run)?;
+        self.tools(run)?;
         self.tail(run)
     }
 
@@ -92,8 +93,11 @@ impl Page<'_> {
         )?;
         let chosen = if plan.chosen { " (chosen by mcplane)" } else { "" };
         let bytes = format!("{} B out, {} B result", target.call_bytes, target.result_bytes);
-        let call = format!("{} {}", plan.tool, plan.args);
-        self.field("call", &format!("{}{chosen} · {bytes}", cut(&call, 40)))?;
+        let call = match run.results.tools.len() {
+            0 => format!("{}{chosen} · {bytes}", cut(&format!("{} {}", plan.tool, plan.args), 40)),
+            kinds => format!("a mix of {kinds} kinds, below; the first: {bytes}"),
+        };
+        self.field("call", &call)?;
         let sessions = match plan.sessions {
             1 => String::new(),
             sessions => format!(" × {sessions} sessions"),
@@ -274,6 +278,7 @@ impl Page<'_> {
         let checked = match run.plan.check.as_str() {
             "equal" => "every result was compared with the first",
             "varies" => "results were not compared: they change by themselves",
+            "mix" => "as each tool says, below",
             _ => "results were not compared (--no-check)",
         };
         self.field("check", checked)

@@ -82,11 +82,7 @@ const DOUBTS: [Doubt; 10] = [
         |run| run.drift.iter().any(|drifting| drifting.flagged),
         "Something drifts over the run; the data say what, and how fast",
     ),
-    (
-        Mood::Bad,
-        |run| run.profiled.is_some(),
-        "Measured under a profiler, which slows everything",
-    ),
+    (Mood::Bad, |run| run.profiled.is_some(), "Measured under a profiler, which slows everything"),
 ];
 
 impl Document {

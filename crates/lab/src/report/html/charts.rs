@@ -142,7 +142,8 @@ impl Group<'_> {
         let [throughput, latency] = time::charts(&drawn);
         out.push_str(&throughput.draw(&format!("g{at}t")));
         out.push_str(&latency.draw(&format!("g{at}l")));
-        for (name, lines) in ["r", "c"].iter().zip(resources::charts(&drawn).into_iter().flatten()) {
+        for (name, lines) in ["r", "c"].iter().zip(resources::charts(&drawn).into_iter().flatten())
+        {
             out.push_str(&lines.draw(&format!("g{at}{name}")));
         }
         if self.is_ladder && self.loads.len() > 2 {
