@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Drifting, PlanInfo, Ratio, Ratios, Report, Results, Run, Warmup};
+use super::{Drifting, PlanInfo, Ratio, Ratios, Report, Results, Run, TargetInfo, Warmup};
 use crate::load::{Shape, Spacing};
 use crate::record::QUANTILES;
 
@@ -83,14 +83,7 @@ impl Page<'_> {
         let title = format!("{} over {}", target.target, target.transport);
         writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
         self.profiled(run)?;
-        let server = target.server.as_deref().unwrap_or("unnamed server");
-        let version = target.version.as_deref().unwrap_or("");
-        let (revision, era) = (&target.revision, &target.era);
-        let tools = if target.tools == 1 { "1 tool" } else { &format!("{} tools", target.tools) };
-        self.field(
-            "server",
-            &format!("{} · {revision} ({era}) · {tools}", format!("{server} {version}").trim_end()),
-        )?;
+        self.server(target)?;
         let chosen = if plan.chosen { " (chosen by mcplane)" } else { "" };
         let bytes = format!("{} B out, {} B result", target.call_bytes, target.result_bytes);
         let call = match run.results.tools.len() {
@@ -149,6 +142,17 @@ impl Page<'_> {
                 at(start.spawn_to_ready_ns),
                 at(start.first_call_ns)
             ),
+        )
+    }
+
+    fn server(&mut self, target: &TargetInfo) -> fmt::Result {
+        let server = target.server.as_deref().unwrap_or("unnamed server");
+        let version = target.version.as_deref().unwrap_or("");
+        let (revision, era) = (&target.revision, &target.era);
+        let tools = if target.tools == 1 { "1 tool" } else { &format!("{} tools", target.tools) };
+        self.field(
+            "server",
+            &format!("{} · {revision} ({era}) · {tools}", format!("{server} {version}").trim_end()),
         )
     }
 
