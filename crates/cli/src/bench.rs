@@ -82,7 +82,7 @@ pub fn run(
     };
     if !report.runs.is_empty() || report.cold_start.is_some() {
         print(&asked, &report)?;
-        args.outputs.write(&Document::of(&report))?;
+        asked.outputs.write(&Document::of(&report))?;
     }
     Ok(match failed {
         Some(error) if error.is_usage() => complain(&format!("error: {error}"), 2),

@@ -45,6 +45,9 @@ pub(super) fn read(path: &Path, asked: &BenchArgs) -> Result<Vec<BenchArgs>, Str
         let mut bench = line.bench;
         bench.extra = extra.clone();
         bench.json = asked.json.clone().or(bench.json);
+        bench.outputs = asked.outputs.clone().or(bench.outputs);
+        bench.quiet |= asked.quiet;
+        bench.outputs.check(bench.json.as_deref()).map_err(|what| scenario.blame(&what))?;
         bench.plans().and_then(|_| bench.remote()).map_err(|what| scenario.blame(&what))?;
         if bench.modes.is_any() && scenario.lines.len() > 1 {
             let what =

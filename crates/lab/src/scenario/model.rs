@@ -87,8 +87,35 @@ pub(super) struct Model {
     /// Measure the built-in fixture over every transport, in turns.
     #[serde(default)]
     transports: bool,
+    /// Run the command under a profiler.
+    profile: Option<Profiled>,
+    /// Folder for what the profiler finds.
+    profile_out: Option<PathBuf>,
+    /// Show nothing while it runs.
+    #[serde(default)]
+    quiet: bool,
     /// Where the report goes as JSON.
     json: Option<PathBuf>,
+    /// Where it goes as one page with charts.
+    html: Option<PathBuf>,
+    /// Where it goes as CSV in cMCP's columns.
+    csv: Option<PathBuf>,
+    /// Where it goes as Markdown.
+    markdown: Option<PathBuf>,
+    /// Where it goes as JUnit XML.
+    junit: Option<PathBuf>,
+    /// Where it goes in Prometheus' text format.
+    prometheus: Option<PathBuf>,
+    /// The folder where it goes as erlmcp's records.
+    erlmcp: Option<PathBuf>,
+}
+
+/// What a profiler looks for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Profiled {
+    Cpu,
+    Heap,
 }
 
 /// A server.
