@@ -205,7 +205,10 @@ fn a_server_that_listens_is_measured_beside_a_floor() {
             let cpu = &run["results"]["resources"]["cpu_ns_per_call"];
             assert!(cpu.as_f64().unwrap() > 0.0, "{run:#}");
             let row = &run["results"]["resources_seconds"][0];
-            assert!(row["fds"].as_u64() > Some(0) && row["rss_bytes"].as_u64() > Some(0), "{run:#}");
+            assert!(
+                row["fds"].as_u64() > Some(0) && row["rss_bytes"].as_u64() > Some(0),
+                "{run:#}"
+            );
         }
     }
 }

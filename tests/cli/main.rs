@@ -9,6 +9,7 @@
 //! - `live`: what a terminal shows of a run
 //! - `profile`: servers under a profiler
 //! - `readme`: what the README promises
+//! - `limits`: capacities that are known beforehand, mixes, cold starts
 //! - `truth`: measuring what is known beforehand
 //! - `report`: results in other forms, and the page in a browser
 //! - `server`: a server in shell, for what the fixture never does
@@ -26,6 +27,7 @@ mod broken;
 mod fixture;
 mod import;
 mod inspect;
+mod limits;
 mod lint;
 mod live;
 mod profile;

@@ -4,6 +4,7 @@ mod args;
 mod floor;
 mod modes;
 mod profile;
+mod scenario;
 mod transports;
 pub(crate) mod watch;
 
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use mcplane_lab::report::{Document, Run, Style};
 use mcplane_lab::{
-    Control, Environment, Error, Floor, Plan, Report, Stream, Target, run as measure, run_together,
+    Control, Environment, Error, Floor, Plan, Remote, Report, Stream, Target, run as measure,
+    run_together,
 };
 use mcplane_process::Command;
 
@@ -39,53 +41,90 @@ pub fn run(
     args: &BenchArgs,
     fixture: impl Fn() -> io::Result<Stream> + Send + Sync + 'static,
 ) -> anyhow::Result<ExitCode> {
-    let asked = args.outputs.check(args.json.as_deref()).and_then(|()| args.plans());
-    let (plans, remote) = match asked.and_then(|plans| Ok((plans, args.remote()?))) {
+    let asked =
+        args.outputs.check(args.json.as_deref()).and_then(|()| match &args.modes.scenario {
+            Some(path) => scenario::read(path, args),
+            None => Ok(vec![args.clone()]),
+        });
+    let mut jobs = Vec::new();
+    for args in match asked {
         Ok(asked) => asked,
         Err(wrong) => return Ok(complain(&format!("error: {wrong}"), 2)),
-    };
-    let environment = Environment::look();
+    } {
+        match args.plans().and_then(|plans| Ok((plans, args.remote()?))) {
+            Ok((plans, remote)) => jobs.push((args, plans, remote)),
+            Err(wrong) => return Ok(complain(&format!("error: {wrong}"), 2)),
+        }
+    }
     let control = Arc::new(Control::default());
     watch::stop_on_interrupt(&control)?;
     let me = std::env::current_exe().context("cannot find this program to start it again")?;
     let memory = Target::memory("mcplane fixture", fixture);
-    let (report, failed) = if let Some(kind) = args.profile {
-        match profile::run(args, kind, &plans, &control) {
-            Ok((runs, failed)) => (Report::new(environment, runs), failed),
+    let (mut whole, mut failed, mut asked) = (None::<Report>, None, args.clone());
+    for (args, plans, remote) in jobs {
+        let (report, error) = match measure_one(&args, &plans, remote, (&me, &memory), &control) {
+            Ok(measured) => measured,
             Err(what) => return Ok(complain(&format!("error: {what}"), 2)),
-        }
-    } else if args.transports {
-        together(args, &plans, (&me, &memory), &control, environment)
-    } else {
-        let targets = match (remote, args.command.split_first()) {
-            (Some(remote), _) => vec![Target::Remote(Box::new(remote))],
-            (None, Some((program, rest))) => vec![Target::Stdio(Command::new(program).args(rest))],
-            (None, None) => vec![memory, Target::Stdio(Command::new(&me).arg("fixture"))],
         };
-        match targets.last() {
-            Some(target) if args.modes.is_any() => {
-                modes::measure(args, target, &me, &control, environment)
-            }
-            _ => {
-                let (runs, failed) = all(args, &plans, (&me, &targets), &control);
-                (Report::new(environment, runs), failed)
-            }
+        whole = Some(match whole {
+            Some(whole) => whole.and(report),
+            None => report,
+        });
+        (failed, asked) = (error, args);
+        if failed.is_some() || control.is_stopped() {
+            break;
         }
-    };
-    let report = match &args.modes.assert {
+    }
+    let Some(report) = whole else { return Ok(complain("error: nothing to measure", 2)) };
+    let report = match &asked.modes.assert {
         Some(assertions) => report.asserting(assertions),
         None => report,
     };
     if !report.runs.is_empty() || report.cold_start.is_some() {
-        print(args, &report)?;
-        args.outputs.write(&Document::of(&report))?;
+        print(&asked, &report)?;
+        asked.outputs.write(&Document::of(&report))?;
     }
     Ok(match failed {
         Some(error) if error.is_usage() => complain(&format!("error: {error}"), 2),
         Some(error) if error.is_unreachable() => complain(&format!("error: {error}"), 3),
         Some(error @ Error::Interrupted) => complain(&error.to_string(), watch::INTERRUPTED),
         Some(error) => complain(&format!("error: {error}"), 1),
-        None => ExitCode::from(modes::code(args, &report)),
+        None => ExitCode::from(modes::code(&asked, &report)),
+    })
+}
+
+/// Measures what one command line asks for.
+///
+/// # Errors
+/// In words, what is wrong with the command line.
+fn measure_one(
+    args: &BenchArgs,
+    plans: &[Plan],
+    remote: Option<Remote>,
+    (me, memory): (&Path, &Target),
+    control: &Arc<Control>,
+) -> Result<(Report, Option<Error>), String> {
+    let environment = Environment::look();
+    if let Some(kind) = args.profile {
+        let (runs, failed) = profile::run(args, kind, plans, control)?;
+        return Ok((Report::new(environment, runs), failed));
+    }
+    if args.transports {
+        return Ok(together(args, plans, (me, memory), control, environment));
+    }
+    let targets = match (remote, args.command.split_first()) {
+        (Some(remote), _) => vec![Target::Remote(Box::new(remote))],
+        (None, Some((program, rest))) => vec![Target::Stdio(Command::new(program).args(rest))],
+        (None, None) => vec![memory.clone(), Target::Stdio(Command::new(me).arg("fixture"))],
+    };
+    Ok(match targets.last() {
+        Some(target) if args.modes.is_any() => {
+            modes::measure(args, target, me, control, environment)
+        }
+        _ => {
+            let (runs, failed) = all(args, plans, (me, &targets), control);
+            (Report::new(environment, runs), failed)
+        }
     })
 }
 

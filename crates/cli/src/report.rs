@@ -93,6 +93,18 @@ impl Outputs {
         ]
     }
 
+    /// These, and where there are none the others.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            html: self.html.or(other.html),
+            csv: self.csv.or(other.csv),
+            markdown: self.markdown.or(other.markdown),
+            junit: self.junit.or(other.junit),
+            prometheus: self.prometheus.or(other.prometheus),
+            erlmcp: self.erlmcp.or(other.erlmcp),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.all().iter().all(|(_, path)| path.is_none())
     }

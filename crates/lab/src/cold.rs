@@ -24,8 +24,8 @@ pub const STARTS_MAX: usize = 1000;
 /// How long a server that is to listen is left alone between two attempts to connect.
 const ATTEMPTS_EVERY: Duration = Duration::from_millis(1);
 
-/// How long a server has to stop after SIGTERM.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a server that listens has to stop, and again after SIGTERM.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// What starting costs.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -262,7 +262,8 @@ impl Spread {
             1 => at(middle),
             _ => u64::midpoint(at(middle - 1), at(middle)),
         };
-        let median_interval_ns = median_interval(sorted.len()).map(|(low, high)| [at(low), at(high)]);
+        let median_interval_ns =
+            median_interval(sorted.len()).map(|(low, high)| [at(low), at(high)]);
         Some(Self { min_ns, median_ns, median_interval_ns, max_ns, values_ns })
     }
 }

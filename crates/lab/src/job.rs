@@ -1,5 +1,7 @@
 //! One target of a run: opened, tried, warmed up, closed, reported.
 
+mod mix;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,13 +14,15 @@ use crate::choose::{Call, choose};
 use crate::control::{Control, Stage};
 use crate::error::{Error, shorten};
 use crate::floor::Floor;
-use crate::load::{Check, Expect, Fleet, Session, fault};
+use crate::load::{Check, Expect, Fleet, Kind, Session, fault};
 use crate::measure::{Measured, Side};
 use crate::plan::{NUMBER, Plan, Until};
-use crate::report::{Drifting, Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, Warmup};
+use crate::report::{
+    Drifting, Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, ToolResults, Warmup,
+};
 use crate::run::{Entry, ns};
 use crate::target::{
-    Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, UNSTAMPED, open,
+    Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, Tool, UNSTAMPED, open,
 };
 use crate::warm::{Warm, warm_up};
 
@@ -29,6 +33,9 @@ const ALONE: &str = "With one call in flight, figures move several-fold with the
 /// Why a server that we did not start has no resources.
 const UNOBSERVED: &str = "CPU and memory of the server are n/a: its process is not to be seen from \
     here. If it runs on this machine, --pid PID observes it.";
+
+/// Ids, and with them numbers of calls, that each session has for itself.
+const LANE_IDS: i64 = 1_000_000_000_000;
 
 /// One target, and what is to be done with it.
 pub(crate) struct Job {
@@ -56,8 +63,22 @@ pub(crate) struct Ready {
     expect: Expect,
     varies: Option<String>,
     call_bytes: usize,
+    /// The kinds of calls, where there are several.
+    kinds: Vec<Kind>,
     /// What the reader should know about the way to the server.
     notes: Vec<&'static str>,
+}
+
+/// Calls that were tried and work.
+struct Tried {
+    call: Call,
+    params: Vec<u8>,
+    first_call: Duration,
+    expect: Expect,
+    /// An example of a result that differed from the first one.
+    varies: Option<String>,
+    /// All of them, where there are several.
+    kinds: Vec<Kind>,
 }
 
 impl Job {
@@ -126,23 +147,14 @@ impl Job {
             others.push(open(&mut site, plan).await?.connection);
         }
         self.control.enter(Stage::Validating);
-        let mut call = choose(plan, &tools)?;
-        if plan.distinct {
-            call.args = unstamped(&call.args)?;
-        }
-        let params = peer.call(&call.tool, &call.args);
-        let began = Instant::now();
-        let first = self.validate(&mut connection, &call, &params, None).await?;
-        let first_call = began.elapsed();
-        let mut expect = self.expect(&first)?;
-        let mut varies = None;
-        if self.plan.check {
-            varies = self.settle(&mut connection, &mut others, &call, &params, &expect).await?;
-            if varies.is_some() {
-                expect = expect.with(Check::Off);
-            }
-        }
-        let floor_site = self.floor.start(&site, expect.halves(), plan).await?;
+        let tried = match plan.mix.is_empty() {
+            true => self.try_one(&mut connection, &mut others, &tools, &peer).await?,
+            false => self.try_mix(&mut connection, &mut others, &tools, &peer).await?,
+        };
+        let Tried { call, params, first_call, expect, varies, kinds } = tried;
+        // The floor has one answer.
+        let floor = if kinds.is_empty() { &self.floor } else { &Floor::Off };
+        let floor_site = floor.start(&site, expect.halves(), plan).await?;
         let floor_site = floor_site.map(|floor| floor.with_headers_of(&site));
         let mut floors = Vec::new();
         if let Some(floor) = &floor_site {
@@ -152,12 +164,20 @@ impl Job {
                 floors.push(connection);
             }
         }
-        let session = |connection| {
-            Session::new(connection, plan.concurrency, &call.tool, &params, expect.clone())
+        let session = |(lane, mut connection): (i64, Connection)| {
+            if plan.distinct || !kinds.is_empty() {
+                // No two sessions have a number in common.
+                connection.wire.reserve_ids(lane * LANE_IDS);
+            }
+            let (tool, many) = (&call.tool, plan.concurrency);
+            Session::new(connection, many, tool, &params, expect.clone())
+                .mixed(&kinds, plan.seed.wrapping_add(lane.unsigned_abs() << 32))
+                .thinking(plan.think)
         };
-        let fleet: Vec<_> = std::iter::once(connection).chain(others).map(session).collect();
+        let fleet = std::iter::once(connection).chain(others);
+        let fleet: Vec<_> = (0..).zip(fleet).map(session).collect();
         let call_bytes = fleet.first().map_or(0, Session::call_bytes);
-        let floor: Vec<_> = floors.into_iter().map(session).collect();
+        let floor: Vec<_> = (0..).zip(floors).map(session).collect();
         let mut notes = Vec::new();
         if site.is_unobserved() {
             notes.push(UNOBSERVED);
@@ -182,7 +202,35 @@ impl Job {
             expect,
             varies,
             call_bytes,
+            kinds,
         })
+    }
+
+    /// Tries the one call that the plan asks for.
+    async fn try_one(
+        &self,
+        connection: &mut Connection,
+        others: &mut [Connection],
+        tools: &[Tool],
+        peer: &Peer,
+    ) -> Result<Tried, Error> {
+        let mut call = choose(&self.plan, tools)?;
+        if self.plan.distinct {
+            call.args = unstamped(&call.args)?;
+        }
+        let params = peer.call(&call.tool, &call.args);
+        let began = Instant::now();
+        let first = self.validate(connection, &call, &params, None).await?;
+        let first_call = began.elapsed();
+        let mut expect = self.expect(&first)?;
+        let mut varies = None;
+        if self.plan.check {
+            varies = self.settle(connection, others, &call, &params, &expect).await?;
+            if varies.is_some() {
+                expect = expect.with(Check::Off);
+            }
+        }
+        Ok(Tried { call, params, first_call, expect, varies, kinds: Vec::new() })
     }
 
     /// What later answers are held against.
@@ -290,6 +338,8 @@ impl Job {
             notes.push(ALONE.to_owned());
         }
         let mut results = measured.target.results();
+        results.tools = ToolResults::all(&ready.kinds, &measured.target.total.tools);
+        notes.extend(mix::notes(&ready.kinds));
         results.warmup = Some(Warmup::of(&ready.warm));
         notes.extend(results.open.as_ref().and_then(|open| open.hidden(&results.latency)));
         let mut floor = measured.floor.as_ref().map(Side::results);
@@ -321,6 +371,7 @@ impl Job {
     fn plan_info(&self, ready: &Ready, slices: usize) -> PlanInfo {
         let plan = &self.plan;
         let check = match (plan.check, &ready.varies) {
+            _ if !ready.kinds.is_empty() => "mix",
             (false, _) => "off",
             (true, Some(_)) => "varies",
             (true, None) => "equal",
@@ -328,6 +379,7 @@ impl Job {
         PlanInfo {
             load: if plan.arrivals.is_some() { "open" } else { "closed" }.to_owned(),
             arrivals: plan.arrivals,
+            think: plan.think,
             concurrency: plan.concurrency,
             sessions: plan.sessions,
             calls: match plan.until {

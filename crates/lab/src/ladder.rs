@@ -152,7 +152,9 @@ pub fn climb(
     };
     let entry = Entry { target: target.clone(), floor: floor.clone(), speak: plan.speak };
     let visits = match plan.until {
-        Until::Calls(calls) => usize::try_from(calls).unwrap_or(usize::MAX).clamp(1, steps.visits()),
+        Until::Calls(calls) => {
+            usize::try_from(calls).unwrap_or(usize::MAX).clamp(1, steps.visits())
+        }
         Until::Elapsed(_) => steps.visits(),
     };
     let runs = on_generator(&base, control, async |affinity| {

@@ -10,6 +10,7 @@
 //! # Layout, in reading order
 //!
 //! * `plan`        what to do
+//! * `scenario`    the same in a file
 //! * `target`      what is measured, the way to it, and the lab's own small client
 //! * `choose`      which tool, which arguments
 //! * `load`        phases, sessions, arrivals, calls in flight, what a right answer is
@@ -57,6 +58,7 @@ mod record;
 pub mod report;
 mod rig;
 mod run;
+pub mod scenario;
 pub mod stats;
 mod target;
 pub mod verdict;
@@ -69,11 +71,11 @@ pub use error::Error;
 pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
 pub use ladder::{Ladder, RUNGS_MAX, Step, Steps, climb};
 pub use limit::{Found, Probe, find_limit};
-pub use load::{Arrivals, Shape, Spacing};
+pub use load::{Arrivals, Shape, Spacing, Template, Think};
 pub use observe::{ResourceSecond, Resources};
 pub use plan::{
     CONCURRENCY_MAX, DURATION_MAX, NUMBER, OPEN_IN_FLIGHT, Plan, PlanError, RATE_PER_S_MAX,
-    SESSIONS_MAX, Speak, Until,
+    SESSIONS_MAX, Speak, TOOLS_MAX, Until,
 };
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;

@@ -30,6 +30,10 @@ const PROBES_MAX: usize = 48;
 /// The lowest rate that is tried, in calls per second.
 const RATE_PER_S_MIN: f64 = 0.1;
 
+/// The part of the first rate at which calls do not meet: a condition that fails there, while the
+/// server keeps up, fails at every rate.
+const IDLE: f64 = 1.0 / 8.0;
+
 /// Longest probe. A percentile that needs more calls than this brings cannot be told.
 const PROBE_MAX: Duration = Duration::from_secs(60);
 
@@ -87,7 +91,8 @@ pub fn find_limit(
     on_generator(&plan, control, async |affinity| {
         let cold = Plan { warmup: Until::Calls(0), ..plan.clone() };
         let rig = Rig::open(&cold, &entry, control, affinity).await?;
-        let mut probing = Probing { plan: &plan, conditions, rig, rungs: [None, None], all: Vec::new() };
+        let mut probing =
+            Probing { plan: &plan, conditions, rig, rungs: [None, None], all: Vec::new() };
         let mut search = Search::from(probing.gauge().await);
         let unfinished = probing.search(&mut search).await;
         let rungs: Vec<_> = probing.rungs.into_iter().flatten().collect();
@@ -118,6 +123,11 @@ impl Probe {
             (enough && results.errors.total() > 0).then_some(false)
         };
         Self { rate_per_s, duration_ns: crate::run::ns(length), holds, checked }
+    }
+
+    /// Whether the server did, which is the last condition.
+    fn keeps_up(&self) -> bool {
+        self.checked.last().is_some_and(|checked| checked.holds == Some(true))
     }
 
     fn failed(&self) -> Vec<Checked> {
@@ -167,6 +177,7 @@ impl Probing<'_> {
             if probe.holds == Some(false) && !self.is_over(&rung) {
                 (rung, probe) = self.probe(rate).await;
             }
+            let idle = rate <= IDLE * search.start && probe.keeps_up();
             let (holds, over) = (probe.holds, self.is_over(&rung));
             let stopped = over && !rung.is_broken();
             if let (Some(holds), false) = (holds, stopped) {
@@ -183,7 +194,13 @@ impl Probing<'_> {
             if holds.is_none() {
                 let what = self.all.last().map(Probe::failed).unwrap_or_default();
                 let what: Vec<_> = what.iter().map(|checked| checked.text.as_str()).collect();
-                return Some(format!("at {rate:.1} calls/s it cannot be told: {}", what.join(", ")));
+                return Some(format!(
+                    "at {rate:.1} calls/s it cannot be told: {}",
+                    what.join(", ")
+                ));
+            }
+            if holds == Some(false) && idle {
+                return None;
             }
             if self.all.len() >= PROBES_MAX {
                 return Some(format!("{PROBES_MAX} probes were made"));

@@ -193,6 +193,7 @@ impl Side {
             },
             resources_seconds: self.resources.course.all(),
             slices: self.slices.clone(),
+            tools: Vec::new(),
         }
     }
 }

@@ -7,7 +7,7 @@ use mcplane_proto::{Era, Revision};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::load::{Arrivals, Course, Shape, Spacing};
+use crate::load::{Arrivals, Course, Shape, Spacing, Template, Think};
 
 /// Most calls in flight per session. More would measure our own queue, not the server.
 pub const CONCURRENCY_MAX: usize = 4096;
@@ -24,6 +24,9 @@ pub const RATE_PER_S_MAX: f64 = 1e6;
 /// Longest measurement or timeout: the range of the histogram.
 pub const DURATION_MAX: Duration = Duration::from_secs(3600);
 
+/// Most kinds of calls in a mix.
+pub const TOOLS_MAX: usize = 256;
+
 /// What stands for the number of a call in arguments that are to differ from call to call.
 pub const NUMBER: &str = "{n}";
 
@@ -39,6 +42,12 @@ pub struct Plan {
     pub concurrency: usize,
     /// When calls are meant to begin; `None` begins one when another has ended (a closed loop).
     pub arrivals: Option<Arrivals>,
+    /// How long a user thinks between an answer and the next call, in a closed loop.
+    pub think: Option<Think>,
+    /// Calls of several kinds, in place of `tool` and `args`.
+    pub mix: Vec<Template>,
+    /// What the random part of arguments and think times begins from.
+    pub seed: u64,
     /// When to stop.
     pub until: Until,
     /// Real calls made and thrown away before the measurement.
@@ -117,6 +126,9 @@ impl Default for Plan {
             args: None,
             concurrency: 1,
             arrivals: None,
+            think: None,
+            mix: Vec::new(),
+            seed: 1,
             until: Until::Elapsed(Duration::from_secs(5)),
             warmup: Until::Elapsed(Duration::from_secs(1)),
             warmup_stretch: 10,
@@ -155,6 +167,7 @@ impl Plan {
             return Err(PlanError::new("--warmup", format!("{time:?}"), "at most 1h"));
         }
         a_duration("--timeout", self.timeout)?;
+        self.mixed()?;
         a_duration("--start-timeout", self.start_timeout)?;
         if self.distinct && !self.args.as_ref().is_some_and(|args| args.get().contains(NUMBER)) {
             let given = self.args.as_ref().map_or("no --args", |args| args.get());
@@ -169,6 +182,26 @@ impl Plan {
                 Err(PlanError::new("--args", "arguments without a tool", "--tool NAME beside it"))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Checks what only a scenario can ask for.
+    fn mixed(&self) -> Result<(), PlanError> {
+        let many = self.mix.len();
+        if many > TOOLS_MAX {
+            return Err(PlanError::new("tools", many.to_string(), format!("at most {TOOLS_MAX}")));
+        }
+        match self.think {
+            Some(think) if self.arrivals.is_some() => {
+                let takes = "a closed loop: arrivals do not wait for answers";
+                Err(PlanError::new(
+                    "think",
+                    format!("{:?} beside arrivals", Duration::from_nanos(think.mean_ns)),
+                    takes,
+                ))
+            }
+            Some(think) => a_duration("think", Duration::from_nanos(think.mean_ns)),
+            None => Ok(()),
         }
     }
 
@@ -241,7 +274,11 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    pub(crate) fn new(flag: &'static str, got: impl Into<String>, takes: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        flag: &'static str,
+        got: impl Into<String>,
+        takes: impl Into<String>,
+    ) -> Self {
         Self { flag, got: got.into(), takes: takes.into() }
     }
 }

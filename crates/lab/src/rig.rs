@@ -54,7 +54,8 @@ impl Rung {
             Until::Elapsed(time) => {
                 let each = (time / many).max(Duration::from_millis(1));
                 let start = each * u32::try_from(visit).unwrap_or(0);
-                let within = |(_, course): (_, Course)| Schedule::within(course, start, each, index);
+                let within =
+                    |(_, course): (_, Course)| Schedule::within(course, start, each, index);
                 (Until::Elapsed(each), course.map(within))
             }
             Until::Calls(calls) => {

@@ -11,6 +11,7 @@ use mcplane_lab::{
 use serde_json::value::RawValue;
 
 use super::modes::ModeArgs;
+use super::scenario::Extra;
 use crate::report::Outputs;
 
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
@@ -113,6 +114,9 @@ pub struct BenchArgs {
     pub pid: Option<u32>,
     #[command(flatten)]
     pub modes: ModeArgs,
+    /// What only a scenario can ask for
+    #[arg(skip)]
+    pub extra: Extra,
     /// Measure the built-in fixture over every transport, in turns
     #[arg(long, conflicts_with_all = ["url", "command", "tool"])]
     pub transports: bool,
@@ -248,7 +252,7 @@ impl BenchArgs {
             false => (Duration::from_secs(3), Duration::from_secs(1), default.settle),
         };
         let duration = self.duration.unwrap_or(duration);
-        Plan {
+        self.extra.add_to(Plan {
             tool: self.tool.clone(),
             args: self.args.clone().map(|json| json.0),
             concurrency,
@@ -269,7 +273,7 @@ impl BenchArgs {
             pin: self.pin,
             settle: self.settle.unwrap_or(settle),
             ..default
-        }
+        })
     }
 }
 

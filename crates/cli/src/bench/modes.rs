@@ -1,7 +1,7 @@
 //! What `mcplane bench` does beside measuring one load: a ladder of them, the highest rate that
 //! holds, assertions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -39,6 +39,12 @@ pub struct ModeArgs {
     /// Where the command of --cold-start listens; without it, it speaks over stdio
     #[arg(long, value_name = "URL", requires_all = ["cold_start", "command"])]
     pub listens: Option<String>,
+    /// Take everything from a file of TOML; see docs/lab/scenario.md. Only --json may stand beside it
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["url", "command", "mode", "open", "transports", "assert", "tool",
+        "concurrency", "requests", "duration", "warmup", "no_check", "settle", "no_floor",
+        "plain_floor", "pin"])]
+    pub scenario: Option<PathBuf>,
     /// Exit with 1 if one of these does not hold for a run, with 3 if that cannot be told; they
     /// alone decide then
     #[arg(long, value_name = "'p99<5ms,errors=0'")]
@@ -48,7 +54,8 @@ pub struct ModeArgs {
 impl ModeArgs {
     /// Whether something else than one load after another is measured.
     pub(super) const fn is_any(&self) -> bool {
-        !self.ladder.is_empty() || !self.ladder_rate.is_empty() 
+        !self.ladder.is_empty()
+            || !self.ladder_rate.is_empty()
             || self.find_limit.is_some()
             || self.cold_start.is_some()
     }
@@ -79,21 +86,23 @@ pub(super) fn measure(
     let outcome: Result<Vec<Run>, Error> = match &modes.find_limit {
         _ if modes.cold_start.is_some() => {
             let starts = modes.cold_start.unwrap_or_default();
-            cold(args, target).and_then(|fresh| cold_start(&plan, &fresh, starts, control)).map(|cold| {
-                report.cold_start = Some(cold);
-                Vec::new()
-            })
+            cold(args, target).and_then(|fresh| cold_start(&plan, &fresh, starts, control)).map(
+                |cold| {
+                    report.cold_start = Some(cold);
+                    Vec::new()
+                },
+            )
         }
         Some(conditions) => find_limit(&plan, conditions, target, control).map(|(runs, found)| {
             report.limit = Some(found);
             runs
         }),
-        None => climb(&plan, &steps, target, &process_floor(args, me), control).map(
-            |(runs, ladder)| {
+        None => {
+            climb(&plan, &steps, target, &process_floor(args, me), control).map(|(runs, ladder)| {
                 report.ladder = Some(ladder);
                 runs
-            },
-        ),
+            })
+        }
     };
     shown.finish();
     match outcome {

@@ -7,14 +7,20 @@
 //! * `pace` — what an open loop has to do next.
 //! * `alarm` — waking up in time.
 //! * `slots` — which calls are in flight.
+//! * `mix` — calls of several kinds.
+//! * `template` — arguments that differ from call to call.
+//! * `think` — users who think between calls.
 //! * `expect` — what a right answer is.
 
 mod alarm;
 mod arrival;
 mod expect;
+mod mix;
 mod pace;
 mod session;
 mod slots;
+mod template;
+mod think;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +32,11 @@ pub(crate) use alarm::{cpu_since, cpu_time, sharpen};
 pub use arrival::{Arrivals, Shape, Spacing};
 pub(crate) use arrival::{Course, Schedule};
 pub(crate) use expect::{Check, Expect, fault};
+pub(crate) use mix::Kind;
 pub(crate) use session::{Outcome, Session};
+pub use template::Template;
+pub(crate) use template::{fill, is_numbered};
+pub use think::Think;
 
 use crate::control::Control;
 use crate::observe::Gauge;

@@ -19,10 +19,12 @@ use tokio::time::{Sleep, sleep};
 
 use super::Phase;
 use super::expect::{Expect, Incoming};
+use super::mix::{Kind, Mix};
 use super::pace::Pace;
 use super::slots::{Out, Owner, Slots};
+use super::think::{Think, Thinkers};
 use crate::error::shorten;
-use crate::record::Fault;
+use crate::record::{Fault, tool};
 use crate::target::{Arrival, Call, Connection, Failure, Lost};
 
 /// How often a session looks for calls that took too long, at most.
@@ -43,6 +45,9 @@ pub(crate) struct Session {
     expect: Expect,
     slots: Slots,
     call: Call,
+    /// Calls of several kinds, in place of `call` and `expect`.
+    mix: Option<Box<Mix>>,
+    think: Option<Think>,
 }
 
 /// What came of one phase.
@@ -69,7 +74,22 @@ impl Session {
         }
         // All the ids from here on are the slots'.
         let first_id = wire.reserve_ids(IDS_MAX);
-        Self { connection, expect, slots: Slots::new(slots, first_id), call }
+        let slots = Slots::new(slots, first_id);
+        Self { connection, expect, slots, call, mix: None, think: None }
+    }
+
+    /// The same with calls of these kinds, if there are any, drawn from this seed.
+    pub(crate) fn mixed(mut self, kinds: &[Kind], seed: u64) -> Self {
+        let wire = &self.connection.wire;
+        let render = |tool: &str, params: &[u8]| wire.call(Method::ToolsCall, params, Some(tool));
+        self.mix = (!kinds.is_empty()).then(|| Box::new(Mix::new(kinds, seed, render)));
+        self
+    }
+
+    /// The same with users who think.
+    pub(crate) const fn thinking(mut self, think: Option<Think>) -> Self {
+        self.think = think;
+        self
     }
 
     /// Bytes of one call with an id of one digit: its line, or over HTTP its request.
@@ -90,7 +110,19 @@ impl Session {
                 return Outcome { session: self, broken };
             }
         };
+        let users = self.slots.count().min(phase.limit);
+        let think = self.think.filter(|_| pace.is_none());
+        let think = think.map(|think| Thinkers::new(think, users, phase.start, lane.0 as u64));
+        let thinkers = match think.transpose() {
+            Ok(thinkers) => thinkers,
+            Err(error) => {
+                phase.halt();
+                let broken = Some(format!("no timer for those who think: {error}"));
+                return Outcome { session: self, broken };
+            }
+        };
         let mut drive = Drive {
+            thinkers,
             pace,
             counted: 0,
             session: &mut self,
@@ -115,6 +147,8 @@ struct Drive<'a> {
     phase: &'a Phase,
     /// An open loop only.
     pace: Option<Pace>,
+    /// A closed loop with think times only.
+    thinkers: Option<Thinkers>,
     /// How many calls of ours are counted as in flight.
     counted: u64,
     tick: Pin<Box<Sleep>>,
@@ -156,6 +190,10 @@ impl Drive<'_> {
             {
                 return self.die(format!("the timer of the schedule failed: {error}"));
             }
+            let thinking = self.thinkers.as_mut().map(|thinkers| thinkers.poll_due(cx));
+            if let Some(Poll::Ready(Err(error))) = thinking {
+                return self.die(format!("the timer of those who think failed: {error}"));
+            }
             if self.tick.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
@@ -196,7 +234,9 @@ impl Drive<'_> {
     }
 
     fn judge(&mut self, bytes: Bytes, now: Instant) {
-        match self.session.expect.judge(bytes.clone()) {
+        let mix = self.session.mix.as_ref();
+        let expect = mix.and_then(|mix| mix.expect(&bytes)).unwrap_or(&self.session.expect);
+        match expect.judge(bytes.clone()) {
             Incoming::Right(id) => self.settle(id, now, None, &bytes),
             Incoming::Wrong(id, fault, what) => self.settle(id, now, Some((fault, what)), &bytes),
             Incoming::Other(message) => self.session.connection.wire.answer(&message),
@@ -212,6 +252,17 @@ impl Drive<'_> {
                 self.silent = 0;
             }
             self.phase.tally().fail_after(out.sent.elapsed(), fault, what);
+            self.end(id, Instant::now(), Err(fault));
+        }
+    }
+
+    /// A call is over: its user thinks, and its tool counts it.
+    fn end(&mut self, id: i64, now: Instant, how: Result<Duration, Fault>) {
+        if let Some(thinkers) = &mut self.thinkers {
+            thinkers.again(now);
+        }
+        if let Some(kind) = self.session.mix.as_mut().and_then(|mix| mix.end(id)) {
+            tool(&mut self.phase.tally().tools, kind).end(how);
         }
     }
 
@@ -242,11 +293,13 @@ impl Drive<'_> {
             (Owner::InFlight(out), None) => {
                 self.silent = 0;
                 self.phase.tally().succeed(out.intended, out.sent, now);
+                self.end(id, now, Ok(now.saturating_duration_since(out.intended)));
             }
             (Owner::InFlight(out), Some((fault, what))) => {
                 self.silent = 0;
                 let time = now.saturating_duration_since(out.sent);
                 self.phase.tally().fail_after(time, fault, || what);
+                self.end(id, now, Err(fault));
             }
             (Owner::TimedOut, _) => {}
             (Owner::Nobody, _) => self.phase.tally().fail(Fault::Transport, || {
@@ -263,11 +316,18 @@ impl Drive<'_> {
         if self.pace.is_some() {
             return self.keep_pace(per_call);
         }
-        let free = self.free();
+        let mut free = self.free();
         if self.stopping || free == 0 {
             return;
         }
         let mut now = Instant::now();
+        if let Some(thinkers) = &mut self.thinkers {
+            free = free.saturating_sub(thinkers.busy(now));
+            if free == 0 {
+                self.stopping = self.phase.is_over(now);
+                return;
+            }
+        }
         let claimed = self.phase.claim(free as u64, now);
         self.stopping = claimed == 0;
         for index in 0..claimed {
@@ -316,7 +376,14 @@ impl Drive<'_> {
     /// Begins one call.
     fn begin(&mut self, out: Out, per_call: bool) {
         let Some(id) = self.session.slots.begin(out) else { return };
-        self.session.connection.wire.begin(&self.session.call, id);
+        let Session { connection, call, mix, .. } = &mut *self.session;
+        match mix.as_mut().and_then(|mix| mix.begin(id)) {
+            None => connection.wire.begin(call, id),
+            Some((kind, call)) => {
+                connection.wire.begin(&call, id);
+                tool(&mut self.phase.tally().tools, kind).sent += 1;
+            }
+        }
         self.phase.tally().sent += 1;
         if per_call {
             self.note_in_flight(out.sent);
@@ -340,6 +407,7 @@ impl Drive<'_> {
             let what = || format!("no answer within {limit:?}");
             self.phase.tally().fail_after(*time, Fault::Timeout, what);
             self.session.connection.wire.give_up(*id);
+            self.end(*id, now, Err(Fault::Timeout));
         }
         if !expired.is_empty() {
             self.phase.count(0, expired.len() as u64);
@@ -372,6 +440,9 @@ impl Drive<'_> {
         tally.failed_time += spent;
         for _ in 0..lost {
             tally.fail(Fault::Transport, || why.clone());
+        }
+        for kind in self.session.mix.iter_mut().flat_map(|mix| mix.end_all()) {
+            tool(&mut tally.tools, kind).end(Err(Fault::Transport));
         }
         tally.in_flight.change(self.counted, 0, now);
         drop(tally);

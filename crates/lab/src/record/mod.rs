@@ -3,11 +3,13 @@
 //! * `latency` — the histogram and its figures.
 //! * `paced` — what an open loop knows beyond that.
 //! * `seconds` — the same second by second.
+//! * `tools` — the same of each tool of a mix.
 //! * [`Errors`], [`InFlight`], [`Tally`] — this file.
 
 mod latency;
 mod paced;
 mod seconds;
+mod tools;
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,7 @@ pub(crate) use latency::QUANTILES;
 pub use latency::{Latencies, Latency, samples_min};
 pub(crate) use paced::Paced;
 pub(crate) use seconds::{Interval, Seconds};
+pub(crate) use tools::{PerTool, tool};
 
 /// Calls that failed, by kind. None of them counts as a success anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -120,6 +123,8 @@ pub(crate) struct Tally {
     pub(crate) paced: Option<Box<Paced>>,
     /// What is measured only.
     pub(crate) seconds: Option<Box<Seconds>>,
+    /// A mix only.
+    pub(crate) tools: Vec<PerTool>,
 }
 
 impl Tally {
@@ -134,6 +139,7 @@ impl Tally {
             failed_time: Duration::ZERO,
             paced: None,
             seconds: None,
+            tools: Vec::new(),
         }
     }
 
@@ -196,6 +202,8 @@ pub(crate) struct Total {
     pub(crate) cpu: Option<Duration>,
     /// What is measured only.
     pub(crate) seconds: Option<Box<Seconds>>,
+    /// A mix only.
+    pub(crate) tools: Vec<PerTool>,
 }
 
 impl Total {
@@ -217,6 +225,7 @@ impl Total {
             paced: tally.paced,
             cpu,
             seconds: tally.seconds,
+            tools: tally.tools,
         }
     }
 
@@ -228,6 +237,7 @@ impl Total {
         self.unfinished += slice.unfinished;
         self.first_failure = self.first_failure.take().or(slice.first_failure);
         self.seconds = slice.seconds;
+        tools::merge(&mut self.tools, &slice.tools);
         self.wall += slice.wall;
         self.in_flight_max = self.in_flight_max.max(slice.in_flight_max);
         self.in_flight_area += slice.in_flight_area;

@@ -7,6 +7,7 @@
 //! * `evidence` — what lets a reader judge the figures.
 //! * `drift`    — whether figures change over the run.
 //! * `terminal` — the text for people.
+//! * `tools`    — the figures of each tool of a mix.
 //! * `rungs`    — the same of a ladder, of a search for a limit, of assertions.
 //! * `table`    — the same of several targets that were measured in turns.
 //! * `document` — result files, read back, as they are shown; `words` — what they say in sentences.
@@ -29,6 +30,7 @@ mod schema;
 mod svg;
 mod table;
 pub(crate) mod terminal;
+mod tools;
 mod words;
 
 use schemars::JsonSchema;
@@ -39,12 +41,13 @@ pub use drift::Drifting;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use schema::schema;
 pub use terminal::Style;
+pub use tools::ToolResults;
 
 use crate::cold::ColdStart;
 use crate::environment::Environment;
 use crate::ladder::Ladder;
 use crate::limit::Found;
-use crate::load::Arrivals;
+use crate::load::{Arrivals, Think};
 use crate::observe::{ResourceSecond, Resources};
 use crate::record::{Errors, Latency};
 use crate::verdict::{Assertions, Checked, Facts};
@@ -118,6 +121,14 @@ impl Report {
         Self { together: true, missing, ..Self::new(environment, runs) }
     }
 
+    /// This and what a later report has.
+    #[must_use]
+    pub fn and(mut self, later: Self) -> Self {
+        self.runs.extend(later.runs);
+        self.missing.extend(later.missing);
+        self
+    }
+
     /// The same, with assertions about each run.
     #[must_use]
     pub fn asserting(mut self, assertions: &Assertions) -> Self {
@@ -189,6 +200,9 @@ pub struct PlanInfo {
     /// When calls are meant to begin, in an open loop.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// How long a user thinks between an answer and the next call, in a closed loop.
+    #[serde(default)]
+    pub think: Option<Think>,
     /// Calls in flight per session; in an open loop at most so many.
     pub concurrency: usize,
     /// Connections or processes.
@@ -204,7 +218,7 @@ pub struct PlanInfo {
     /// Slices in which target and floor alternate.
     pub slices: usize,
     /// How results were compared: `equal` to the first, `varies` (the tool gives different results
-    /// by itself, so that only errors count), or `off`.
+    /// by itself, so that only errors count), `mix` (each tool says how), or `off`.
     pub check: String,
     /// The core that generator and server were pinned to.
     pub pin: Option<usize>,
@@ -303,6 +317,9 @@ pub struct Results {
     pub resources_seconds: Vec<ResourceSecond>,
     /// The slices that it was measured in.
     pub slices: Vec<Slice>,
+    /// Each kind of call by itself, in a mix.
+    #[serde(default)]
+    pub tools: Vec<ToolResults>,
 }
 
 /// One slice of one side.

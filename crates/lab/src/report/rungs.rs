@@ -30,6 +30,10 @@ impl Page<'_> {
         told.dedup();
         told.iter().try_for_each(|note| self.field("note", note))?;
         for run in &report.runs {
+            if let Some(headroom) = run.headroom.filter(|headroom| headroom.generator_bound) {
+                let text = format!("{}: {}", load(run), headroom.text());
+                self.field("headroom", &self.style.red(&text))?;
+            }
             let what = [run.results.first_failure.as_ref(), run.broken.as_ref()];
             for what in what.into_iter().flatten() {
                 let text = self.style.red(&format!("{}: {what}", load(run)));
@@ -56,16 +60,16 @@ impl Page<'_> {
         self.out.push('\n');
         let unit = if open { "calls/s begun" } else { "in flight" };
         let text = match &ladder.knee {
-            None => "not reached: throughput rose in step with the load to the last rung, or there \
+            None => {
+                "not reached: throughput rose in step with the load to the last rung, or there \
                      are fewer than three"
-                .to_owned(),
+                    .to_owned()
+            }
             Some(knee) => {
                 let at = rate(knee.load);
                 let most = if knee.from_the_first { "at most " } else { "" };
                 let level = rate(knee.throughput_per_s);
-                format!(
-                    "{most}{at} {unit}, with {level} calls/s; beyond it calls only wait longer"
-                )
+                format!("{most}{at} {unit}, with {level} calls/s; beyond it calls only wait longer")
             }
         };
         self.field("knee", &text)
@@ -83,7 +87,9 @@ impl Page<'_> {
             None => "none: no rate that was tried holds".to_owned(),
         };
         let next = match found.fails_at_per_s {
-            Some(fails) => format!("; {} calls/s does not hold: {}", rate(fails), why(&found.failed)),
+            Some(fails) => {
+                format!("; {} calls/s does not hold: {}", rate(fails), why(&found.failed))
+            }
             None => String::new(),
         };
         self.field("limit", &format!("{limit}{next}"))?;
@@ -101,7 +107,36 @@ impl Page<'_> {
         let shown = probe.checked.iter().map(|checked| checked.measured.as_str());
         let shown = shown.collect::<Vec<_>>().join(" · ");
         let rate = rate(probe.rate_per_s);
-        writeln!(self.out, "  {rate:>12} calls/s  {length:>8}  {verdict}  {}", self.style.dim(&shown))
+        writeln!(
+            self.out,
+            "  {rate:>12} calls/s  {length:>8}  {verdict}  {}",
+            self.style.dim(&shown)
+        )
+    }
+
+    /// Each kind of call of a mix on one line.
+    pub(super) fn tools(&mut self, run: &Run) -> fmt::Result {
+        if run.results.tools.is_empty() {
+            return Ok(());
+        }
+        let titles = format!(
+            "\n  {:<26}{:>8}{:>10}{:>11}{:>11}{:>11}{:>8}  check",
+            "tool", "weight", "calls", "p50", "p90", "p99", "failed"
+        );
+        writeln!(self.out, "{}", self.style.dim(&titles))?;
+        for tool in &run.results.tools {
+            let [p50, p90, p99] = [tool.latency.p50_ns, tool.latency.p90_ns, tool.latency.p99_ns]
+                .map(|value| time(ns(value)));
+            let (name, weight) = (cut(&tool.name, 26), tool.weight);
+            let (calls, failed) = (count(tool.calls_ok), count(tool.errors.total()));
+            let check = &tool.check;
+            writeln!(
+                self.out,
+                "  {name:<26}{weight:>8}{calls:>10}{p50:>11}{p90:>11}{p99:>11}{failed:>8}  {check}"
+            )?;
+        }
+        self.out.push('\n');
+        Ok(())
     }
 
     /// One line for each figure.

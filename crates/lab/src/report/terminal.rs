@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Drifting, PlanInfo, Ratio, Ratios, Report, Results, Run, Warmup};
+use super::{Drifting, PlanInfo, Ratio, Ratios, Report, Results, Run, TargetInfo, Warmup};
 use crate::load::{Shape, Spacing};
 use crate::record::QUANTILES;
 
@@ -74,6 +74,7 @@ impl Page<'_> {
         self.resources(run, floor)?;
         self.errors(run)?;
         self.drift(run)?;
+        self.tools(run)?;
         self.tail(run)
     }
 
@@ -82,18 +83,14 @@ impl Page<'_> {
         let title = format!("{} over {}", target.target, target.transport);
         writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
         self.profiled(run)?;
-        let server = target.server.as_deref().unwrap_or("unnamed server");
-        let version = target.version.as_deref().unwrap_or("");
-        let (revision, era) = (&target.revision, &target.era);
-        let tools = if target.tools == 1 { "1 tool" } else { &format!("{} tools", target.tools) };
-        self.field(
-            "server",
-            &format!("{} · {revision} ({era}) · {tools}", format!("{server} {version}").trim_end()),
-        )?;
+        self.server(target)?;
         let chosen = if plan.chosen { " (chosen by mcplane)" } else { "" };
         let bytes = format!("{} B out, {} B result", target.call_bytes, target.result_bytes);
-        let call = format!("{} {}", plan.tool, plan.args);
-        self.field("call", &format!("{}{chosen} · {bytes}", cut(&call, 40)))?;
+        let call = match run.results.tools.len() {
+            0 => format!("{}{chosen} · {bytes}", cut(&format!("{} {}", plan.tool, plan.args), 40)),
+            kinds => format!("a mix of {kinds} kinds, below; the first: {bytes}"),
+        };
+        self.field("call", &call)?;
         let sessions = match plan.sessions {
             1 => String::new(),
             sessions => format!(" × {sessions} sessions"),
@@ -145,6 +142,17 @@ impl Page<'_> {
                 at(start.spawn_to_ready_ns),
                 at(start.first_call_ns)
             ),
+        )
+    }
+
+    fn server(&mut self, target: &TargetInfo) -> fmt::Result {
+        let server = target.server.as_deref().unwrap_or("unnamed server");
+        let version = target.version.as_deref().unwrap_or("");
+        let (revision, era) = (&target.revision, &target.era);
+        let tools = if target.tools == 1 { "1 tool" } else { &format!("{} tools", target.tools) };
+        self.field(
+            "server",
+            &format!("{} · {revision} ({era}) · {tools}", format!("{server} {version}").trim_end()),
         )
     }
 
@@ -274,6 +282,7 @@ impl Page<'_> {
         let checked = match run.plan.check.as_str() {
             "equal" => "every result was compared with the first",
             "varies" => "results were not compared: they change by themselves",
+            "mix" => "as each tool says, below",
             _ => "results were not compared (--no-check)",
         };
         self.field("check", checked)

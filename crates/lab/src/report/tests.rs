@@ -21,6 +21,7 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         seconds: Vec::new(),
         little: None,
         generator_cpu_share: None,
+        tools: Vec::new(),
         warmup: None,
         resources: Resources { cpu_ns_per_call: Some(1_500.0), ..Resources::default() },
         resources_seconds: Vec::new(),

@@ -43,7 +43,7 @@ pub(super) struct Sentence {
 /// What may speak against runs: how much, which runs, and in which words. The words have the limits below.
 type Doubt = (Mood, fn(&Run) -> bool, &'static str);
 
-const DOUBTS: [Doubt; 8] = [
+const DOUBTS: [Doubt; 10] = [
     (Mood::Bad, |run| run.broken.is_some(), "Broken off early"),
     (Mood::Doubt, |run| run.interrupted, "Interrupted, these are the results so far"),
     (
@@ -77,6 +77,12 @@ const DOUBTS: [Doubt; 8] = [
         |run| run.results.warmup.is_some_and(|warmup| warmup.steady == Some(false)),
         "Latencies still had a trend when the warm-up ended",
     ),
+    (
+        Mood::Doubt,
+        |run| run.drift.iter().any(|drifting| drifting.flagged),
+        "Something drifts over the run; the data say what, and how fast",
+    ),
+    (Mood::Bad, |run| run.profiled.is_some(), "Measured under a profiler, which slows everything"),
 ];
 
 impl Document {

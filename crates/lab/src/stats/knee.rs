@@ -76,9 +76,13 @@ mod tests {
     #[test]
     fn a_server_of_known_capacity_has_its_knee() {
         // C = k / S and Z: N* = C·(S + Z).
-        for (at_once, service, think) in
-            [(4.0, 0.02, 0.0), (6.0, 0.005, 0.0), (1.0, 0.01, 0.05), (20.0, 0.1, 0.0), (2.0, 0.1, 0.0)]
-        {
+        for (at_once, service, think) in [
+            (4.0, 0.02, 0.0),
+            (6.0, 0.005, 0.0),
+            (1.0, 0.01, 0.05),
+            (20.0, 0.1, 0.0),
+            (2.0, 0.1, 0.0),
+        ] {
             let capacity = at_once / service;
             let want = capacity * (service + think);
             let knee = of(|n| (n / (service + think)).min(capacity)).unwrap();

@@ -206,6 +206,17 @@ fn same_at_every_run(before: &Group<'_>, now: &Group<'_>, profile: &Profile) -> 
     let rss = before.rss_bytes().zip(now.rss_bytes()).zip(profile.rss_rise);
     let mib = |bytes| format!("{:.1} MiB", bytes / (1024.0 * 1024.0));
     findings.extend(rss.map(|(both, limit)| rise(&now.name, "rss", both, limit, mib)));
+    let per_min = |slope| format!("{}/min", mib(slope));
+    findings.extend(now.leak().map(|(slope, is_leak)| Finding {
+        run: now.name.clone(),
+        what: "leak".to_owned(),
+        baseline: before.leak().map_or_else(not_measured, |(slope, _)| per_min(slope)),
+        result: per_min(slope),
+        ratio: None,
+        limit: "no drift of memory beyond its limits".to_owned(),
+        outcome: if is_leak { Outcome::Regression } else { Outcome::Pass },
+        note: "Theil and Sen's slope over the seconds of the run".to_owned(),
+    }));
     findings
 }
 

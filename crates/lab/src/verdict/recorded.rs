@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{Facts, Metric};
+use super::{Facts, Metric, Series};
 use crate::record::Latency;
 use crate::stats::{Interval, LEVEL, median, normal_quantile, ratio_unpaired};
 
@@ -52,6 +52,15 @@ struct RecordedRun {
     broken: Option<String>,
     #[serde(default)]
     profiled: Option<String>,
+    #[serde(default)]
+    drift: Vec<RecordedDrift>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RecordedDrift {
+    metric: Series,
+    slope_per_min: f64,
+    flagged: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -246,6 +255,15 @@ impl<'a> Group<'a> {
         let all: Vec<_> =
             self.runs.iter().filter_map(|run| run.results.resources.rss_bytes_max).collect();
         median(&all)
+    }
+
+    /// How memory drifts in the run where it does most, in bytes per minute, and whether that is a
+    /// leak; `None` for runs that were too short to tell.
+    pub(super) fn leak(&self) -> Option<(f64, bool)> {
+        let all = self.runs.iter().flat_map(|run| &run.drift);
+        let rss = all.filter(|drift| drift.metric == Series::Rss);
+        rss.map(|drift| (drift.slope_per_min, drift.flagged))
+            .max_by(|(a, _), (b, _)| a.total_cmp(b))
     }
 
     /// Figures that are the same at every run.

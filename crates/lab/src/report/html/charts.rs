@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{section, time};
+use super::{resources, section, time};
 use crate::record::Latencies;
 use crate::report::Run;
 use crate::report::document::{Document, Group, Load, in_flight};
@@ -142,6 +142,10 @@ impl Group<'_> {
         let [throughput, latency] = time::charts(&drawn);
         out.push_str(&throughput.draw(&format!("g{at}t")));
         out.push_str(&latency.draw(&format!("g{at}l")));
+        for (name, lines) in ["r", "c"].iter().zip(resources::charts(&drawn).into_iter().flatten())
+        {
+            out.push_str(&lines.draw(&format!("g{at}{name}")));
+        }
         if self.is_ladder && self.loads.len() > 2 {
             let [throughput, latency] = self.ladder();
             out.push_str(&throughput.draw(&format!("g{at}k")));

@@ -2,11 +2,12 @@
 //!
 //! * the page and its order — this file.
 //! * `charts` — what is drawn of which runs.
-//! * `time`   — the course of a run.
+//! * `time`   — the course of a run, and `resources`: what it took.
 //! * `tables` — the figures.
 //! * `style.css` — light, dark and on paper.
 
 mod charts;
+mod resources;
 mod tables;
 mod time;
 

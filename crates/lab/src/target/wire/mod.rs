@@ -149,6 +149,31 @@ impl Call {
         self
     }
 
+    /// What follows the id.
+    pub(crate) fn tail(&self) -> &[u8] {
+        &self.after
+    }
+
+    /// The same call with texts in place of others: for each where it begins after the id, how long
+    /// what it replaces is, and what it says; in their order.
+    pub(crate) fn filled(&self, fills: impl Iterator<Item = (usize, usize, String)>) -> Self {
+        let mut call = Self { after: Vec::with_capacity(self.after.len()), ..self.clone() };
+        let mut from = 0;
+        for (at, len, text) in fills {
+            call.after.extend_from_slice(self.after.get(from..at).unwrap_or_default());
+            from = at + len;
+            let grown = call.after.len() + text.len();
+            for (stamp, place) in call.stamps.iter_mut().zip(&self.stamps) {
+                if *place >= from {
+                    *stamp = grown + place - from;
+                }
+            }
+            call.after.extend_from_slice(text.as_bytes());
+        }
+        call.after.extend_from_slice(self.after.get(from..).unwrap_or_default());
+        call
+    }
+
     /// Bytes of one call with an id of one digit, and for HTTP with its head.
     pub(crate) fn len(&self) -> usize {
         let message = self.before.len() + 1 + self.after.len();
@@ -518,6 +543,17 @@ mod tests {
         let call = Call::new(Vec::new(), Method::ToolsCall, params, false);
         assert!(call.body(12).ends_with(b"no 0000000000000000\"}}}"));
         assert!(call.stamped().body(12).ends_with(b"no 0000000000000012\"}}}"));
+    }
+
+    #[test]
+    fn a_filled_call_keeps_its_number_in_place() {
+        let params = br#"{"a":"0000000000000000 <1> 0000000000000000 <2> 0000000000000000"}"#;
+        let call = Call::new(Vec::new(), Method::ToolsCall, params, false).stamped();
+        let at = |mark: &str| memchr::memmem::find(call.tail(), mark.as_bytes()).unwrap();
+        let fills = [(at("<1>"), 3, "longer text".to_owned()), (at("<2>"), 3, String::new())];
+        let filled = call.filled(fills.into_iter()).body(12);
+        let want = b"{\"a\":\"0000000000000012 longer text 0000000000000012  0000000000000012\"}}";
+        assert!(filled.ends_with(want), "{filled:?}");
     }
 
     #[test]

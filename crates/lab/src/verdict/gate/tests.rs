@@ -51,6 +51,22 @@ fn the_same_passes() {
 }
 
 #[test]
+fn a_leak_is_a_regression_and_a_short_run_says_nothing() {
+    let with = |slope: f64, flagged: bool| {
+        let mut result = result(&STEADY);
+        result["runs"][0]["drift"] =
+            json!([{"metric": "rss", "slope_per_min": slope, "flagged": flagged, "p": 0.001}]);
+        result
+    };
+    let leaks = judged(&result(&STEADY), &with(2_097_152.0, true), "default", "");
+    assert_eq!(outcome(&leaks, "leak"), Outcome::Regression);
+    let leak = leaks.findings.iter().find(|finding| finding.what == "leak").unwrap();
+    assert_eq!((leak.baseline.as_str(), leak.result.as_str()), ("n/a", "2.0 MiB/min"));
+    let steady = judged(&with(100.0, false), &with(100.0, false), "default", "");
+    assert_eq!(outcome(&steady, "leak"), Outcome::Pass);
+}
+
+#[test]
 fn a_loss_beyond_the_limit_is_a_regression() {
     let slower = result(&STEADY.map(|rate| 0.85 * rate));
     let found = judged(&result(&STEADY), &slower, "default", "");

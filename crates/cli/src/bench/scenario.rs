@@ -1,0 +1,123 @@
+//! `mcplane bench --scenario`: a file in place of the command line.
+
+use std::path::Path;
+
+use clap::Parser;
+use mcplane_lab::scenario::Scenario;
+use mcplane_lab::{Plan, Template, Think};
+
+use super::BenchArgs;
+
+/// What only a scenario can ask for.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Extra {
+    mix: Vec<Template>,
+    think: Option<Think>,
+    seed: Option<u64>,
+}
+
+impl Extra {
+    /// The plan with what is asked for.
+    pub(super) fn add_to(&self, plan: Plan) -> Plan {
+        let seed = self.seed.unwrap_or(plan.seed);
+        Plan { mix: self.mix.clone(), think: self.think, seed, ..plan }
+    }
+}
+
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Line {
+    #[command(flatten)]
+    bench: BenchArgs,
+}
+
+/// The arguments that a scenario stands for, one for each of its targets.
+///
+/// # Errors
+/// A text that names file, line and key.
+pub(super) fn read(path: &Path, asked: &BenchArgs) -> Result<Vec<BenchArgs>, String> {
+    let scenario = Scenario::read(path)?;
+    let (mix, think, seed) = (scenario.mix.clone(), scenario.think, scenario.seed);
+    let extra = Extra { mix, think, seed };
+    let arguments = |words: &Vec<String>| {
+        let line = Line::try_parse_from(words).map_err(|error| scenario.blame(&plain(&error)))?;
+        let mut bench = line.bench;
+        bench.extra = extra.clone();
+        bench.json = asked.json.clone().or(bench.json);
+        bench.outputs = asked.outputs.clone().or(bench.outputs);
+        bench.quiet |= asked.quiet;
+        bench.outputs.check(bench.json.as_deref()).map_err(|what| scenario.blame(&what))?;
+        bench.plans().and_then(|_| bench.remote()).map_err(|what| scenario.blame(&what))?;
+        if bench.modes.is_any() && scenario.lines.len() > 1 {
+            let what =
+                "several targets: --ladder, --ladder-rate, --find-limit and --cold-start take one";
+            return Err(scenario.blame(what));
+        }
+        Ok(bench)
+    };
+    scenario.lines.iter().map(arguments).collect()
+}
+
+/// The first line of a complaint, without its lead.
+fn plain(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    let text = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    text.trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use mcplane_lab::scenario::{TARGET_KEYS, schema};
+
+    use super::*;
+
+    #[test]
+    fn every_flag_has_a_key() {
+        let schema = schema();
+        let keys = schema["properties"].as_object().unwrap();
+        let command = Line::command();
+        let mut flags = 0;
+        for flag in command.get_arguments().filter_map(|argument| argument.get_long()) {
+            let key = flag.replace('-', "_");
+            let of_target = TARGET_KEYS
+                .iter()
+                .any(|name| name.trim_end_matches('s') == key.trim_end_matches('s'));
+            let known = keys.contains_key(&key) || of_target || key == "scenario";
+            assert!(known, "--{flag} has no key in a scenario");
+            flags += 1;
+        }
+        assert!(flags > 30, "{flags}");
+    }
+
+    #[test]
+    fn a_file_becomes_arguments_and_its_faults_have_places() {
+        let folder = std::env::temp_dir().join(format!("mcplane-scenario-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("s.toml");
+        let asked = Line::try_parse_from(["--json", "-"]).unwrap().bench;
+        let of = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read(&path, &asked)
+        };
+        let text = "sessions = 2\nthink = \"5ms\"\nseed = 9\n[[targets]]\ncommand = [\"x\", \"-y\"]\n\
+            [[tools]]\nname = \"a\"\n[[tools]]\nname = \"b\"\n";
+        let bench = of(text).unwrap().remove(0);
+        assert_eq!((bench.sessions, bench.command.len()), (2, 2));
+        let plan = bench.plans().unwrap().remove(0);
+        assert_eq!((plan.mix.len(), plan.seed), (2, 9));
+        assert_eq!(plan.think.unwrap().mean_ns, 5_000_000);
+        for (text, part) in [
+            ("\nduration = \"5 parsecs\"", "s.toml:2: duration: invalid value"),
+            ("rate = 0\n", "s.toml:1: rate: "),
+            ("think = \"5ms\"\nrate = 5.0\n", "think"),
+            ("find_limit = \"p99<5\"", "s.toml:1: find_limit: "),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
