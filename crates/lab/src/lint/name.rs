@@ -152,7 +152,8 @@ fn quantity(words: &[String], has: &dyn Fn(&[&str]) -> bool) -> Quantity {
         || words.iter().filter_map(|word| unit_of(word)).any(is_bytes);
     let part = words.iter().find_map(|word| duration(word));
     match statistic(words) {
-        _ if has(&["unit", "units", "note", "warmup", "timeout", "target"]) => Quantity::Other,
+        // What Little's law makes of other figures is a ratio of none of them.
+        _ if has(&["unit", "units", "note", "warmup", "timeout", "target", "little"]) => Quantity::Other,
         _ if share && has(&["success", "ok", "pass", "succeeded"]) => Quantity::SuccessRate,
         _ if share && has(&["hit", "hits"]) => Quantity::HitRate,
         _ if share && has(&["error", "errors", "failure", "failures", "loss", "lost"]) => {
