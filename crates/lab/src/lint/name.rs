@@ -153,7 +153,9 @@ fn quantity(words: &[String], has: &dyn Fn(&[&str]) -> bool) -> Quantity {
     let part = words.iter().find_map(|word| duration(word));
     match statistic(words) {
         // What Little's law makes of other figures is a ratio of none of them.
-        _ if has(&["unit", "units", "note", "warmup", "timeout", "target", "little"]) => Quantity::Other,
+        _ if has(&["unit", "units", "note", "warmup", "timeout", "target", "little"]) => {
+            Quantity::Other
+        }
         _ if share && has(&["success", "ok", "pass", "succeeded"]) => Quantity::SuccessRate,
         _ if share && has(&["hit", "hits"]) => Quantity::HitRate,
         _ if share && has(&["error", "errors", "failure", "failures", "loss", "lost"]) => {
