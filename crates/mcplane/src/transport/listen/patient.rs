@@ -1,7 +1,9 @@
 //! A stream whose peer may be silent or slow, but not for ever.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,11 +14,23 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::Limits;
 use super::connections::End;
 
+thread_local! {
+    /// The stream that this thread read last.
+    static LAST_READ: Cell<u64> = const { Cell::new(0) };
+}
+
 /// Reads fail with `TimedOut` after too long a silence, writes when the peer takes nothing; reads
 /// end when the connection should end.
+///
+/// Where a thread serves several streams, the first write after a read lets the others read first:
+/// answers to what came together go out together. Writing each at once would wake a client, and
+/// perhaps give it the core, for every single one.
 #[derive(Debug)]
 pub(crate) struct Patient<S> {
     stream: S,
+    id: u64,
+    /// Other streams may have been given something to read when this one was.
+    in_company: bool,
     end: End,
     /// Told when the peer has closed its side.
     closed: Option<oneshot::Sender<()>>,
@@ -31,9 +45,12 @@ pub(crate) struct Patient<S> {
 impl<S> Patient<S> {
     /// The stream, and what comes when the peer has closed its side.
     pub(crate) fn new(stream: S, limits: &Limits, end: End) -> (Self, oneshot::Receiver<()>) {
+        static LAST: AtomicU64 = AtomicU64::new(0);
         let (closed, peer_closed) = oneshot::channel();
         let patient = Self {
             stream,
+            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            in_company: false,
             end,
             closed: Some(closed),
             silence: Some(Box::pin(sleep(limits.first_byte))),
@@ -51,7 +68,16 @@ impl<S> Patient<S> {
             self.spoken = true;
             self.silence = self.idle.map(|idle| Box::pin(sleep(idle)));
         }
+        self.in_company = LAST_READ.replace(self.id) != self.id;
         self.active();
+    }
+
+    /// Whether the others of this thread come first, once.
+    fn gives_way(&mut self, cx: &Context<'_>) -> bool {
+        if self.in_company {
+            cx.waker().wake_by_ref();
+        }
+        std::mem::take(&mut self.in_company)
     }
 
     fn active(&mut self) {
@@ -120,6 +146,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.gives_way(cx) {
+            return Poll::Pending;
+        }
         let outcome = Pin::new(&mut this.stream).poll_write(cx, bytes);
         this.wrote(cx, outcome)
     }
@@ -130,6 +159,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.gives_way(cx) {
+            return Poll::Pending;
+        }
         let outcome = Pin::new(&mut this.stream).poll_write_vectored(cx, pieces);
         this.wrote(cx, outcome)
     }
@@ -153,6 +185,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
@@ -199,6 +233,47 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         peer.read_exact(&mut [0; 4]).await.unwrap();
         ours.write_all(b"more").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_came_together_is_read_before_it_is_answered() {
+        let steps = Arc::new(Mutex::new(String::new()));
+        let (mut peers, mut tasks) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            let (mut peer, mut ours) = patient(&Limits::default());
+            peer.write_all(b"x").await.unwrap();
+            peers.push(peer);
+            let steps = Arc::clone(&steps);
+            tasks.push(tokio::spawn(async move {
+                for _ in 0..2 {
+                    ours.read_u8().await.unwrap();
+                    steps.lock().unwrap().push('r');
+                    ours.write_u8(b'y').await.unwrap();
+                    steps.lock().unwrap().push('w');
+                }
+            }));
+        }
+        for peer in &mut peers {
+            assert_eq!(peer.read_u8().await.unwrap(), b'y');
+        }
+        assert_eq!(*steps.lock().unwrap(), "rrrwww");
+
+        // One that is alone waits for nobody.
+        let last = peers.pop().unwrap();
+        tasks.iter().take(2).for_each(tokio::task::JoinHandle::abort);
+        drop(peers);
+        let (mut peer, mut ours) = patient(&Limits::default());
+        for turn in 0..3 {
+            peer.write_all(b"x").await.unwrap();
+            ours.read_u8().await.unwrap();
+            let written = std::future::poll_fn(|cx| {
+                Poll::Ready(Pin::new(&mut ours).poll_write(cx, b"y").is_ready())
+            });
+            assert_eq!(written.await, turn > 0, "{turn}");
+            ours.write_all(b"z").await.unwrap();
+            peer.read_u8().await.unwrap();
+        }
+        drop(last);
     }
 
     #[tokio::test]
