@@ -112,16 +112,16 @@ fn stdio(name: &'static str, command: &str, plain_floor: bool) -> Server {
 fn over_http() -> Vec<Server> {
     let ours = |name, tool, revision| {
         let command = "target/release/mcplane fixture --transport http --accept-rate 0 --listen \
-                       127.0.0.1:38471";
-        let url = Some("http://127.0.0.1:38471/mcp");
+                       127.0.0.1:18471";
+        let url = Some("http://127.0.0.1:18471/mcp");
         Server { name, command: words(command), tool, revision, plain_floor: false, url }
     };
     let as_event = |mut server: Server| {
         server.command.push("--events".to_owned());
         server
     };
-    let command = words(".interop/rmcp-target/release/echo http-json 38472");
-    let url = Some("http://127.0.0.1:38472/");
+    let command = words(".interop/rmcp-target/release/echo http-json 18472");
+    let url = Some("http://127.0.0.1:18472/");
     let rmcp = |name, revision| {
         let command = command.clone();
         Server { name, command, tool: "echo", revision, plain_floor: false, url }

@@ -23,7 +23,7 @@ const ROUNDS: usize = 10;
 const T: f64 = 2.262;
 
 const CONNECTIONS: &str = "32";
-const URL: &str = "http://127.0.0.1:38491/mcp";
+const URL: &str = "http://127.0.0.1:18491/mcp";
 const BODY: &str = r#"{"jsonrpc":"2.0","id":123456,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cross-check","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const HEADERS: [(&str, &str); 5] = [
     ("Content-Type", "application/json"),

@@ -194,7 +194,8 @@ fn summary(rows: &[Row], rounds: usize) -> String {
     }
     for row in missing {
         let why = row.trouble.as_deref().unwrap_or_default().replace('\n', " ");
-        let _ = writeln!(out, "* {}: {why}", row.subject.name);
+        let core = if row.pinned { ", one core" } else { "" };
+        let _ = writeln!(out, "* {}{core}: {why}", row.subject.name);
     }
     out
 }

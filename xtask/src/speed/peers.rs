@@ -51,9 +51,9 @@ pub fn subjects() -> Vec<Subject> {
     use Era::{Legacy, Modern};
     let relay = |name, era| Subject {
         command: words(&format!(
-            "target/release/mcplane __floor --relay --listen 127.0.0.1:38480 -- {FIXTURE}"
+            "target/release/mcplane __floor --relay --listen 127.0.0.1:18480 -- {FIXTURE}"
         )),
-        url: "http://127.0.0.1:38480/mcp",
+        url: "http://127.0.0.1:18480/mcp",
         ..subject(name, Kind::Relay, era, era)
     };
     let ours = |name, client, upstream| {
@@ -62,7 +62,7 @@ pub fn subjects() -> Vec<Subject> {
             command: words(&format!(
                 "target/release/mcplane serve --config bench/gateways/mcplane-{word}.toml"
             )),
-            url: "http://127.0.0.1:38481/mcp",
+            url: "http://127.0.0.1:18481/mcp",
             ..subject(name, Kind::Ours, client, upstream)
         }
     };
@@ -81,7 +81,7 @@ pub fn subjects() -> Vec<Subject> {
             command: words(
                 ".interop/gateways-rust/bin/mcp-proxy --config bench/gateways/mcp-proxy.toml",
             ),
-            url: "http://127.0.0.1:38486/",
+            url: "http://127.0.0.1:18486/",
             tool: "echo/echo",
             package: "rust",
             ..subject(name, Kind::Peer, client, Legacy)
@@ -97,10 +97,10 @@ fn node() -> Vec<Subject> {
         let word = if upstream == Legacy { "legacy" } else { "modern" };
         Subject {
             command: words(&format!(
-                "node {MODULES}/mcp-proxy/dist/bin/mcp-proxy.mjs --host 127.0.0.1 --port 38482 \
+                "node {MODULES}/mcp-proxy/dist/bin/mcp-proxy.mjs --host 127.0.0.1 --port 18482 \
                  --server stream --stateless --no-eventStore --upstreamProtocol {word} -- {FIXTURE}"
             )),
-            url: "http://127.0.0.1:38482/mcp",
+            url: "http://127.0.0.1:18482/mcp",
             package: "npm",
             ..subject(name, Kind::Peer, client, upstream)
         }
@@ -120,8 +120,8 @@ fn node() -> Vec<Subject> {
     vec![
         mcp_proxy("npm-mcp-proxy-legacy", Legacy, Legacy),
         mcp_proxy("npm-mcp-proxy-modern", Modern, Modern),
-        supergateway("supergateway-stateful", " --stateful", 38483, "http://127.0.0.1:38483/mcp"),
-        supergateway("supergateway-stateless", "", 38484, "http://127.0.0.1:38484/mcp"),
+        supergateway("supergateway-stateful", " --stateful", 18483, "http://127.0.0.1:18483/mcp"),
+        supergateway("supergateway-stateless", "", 18484, "http://127.0.0.1:18484/mcp"),
     ]
 }
 
@@ -129,20 +129,20 @@ fn python() -> Vec<Subject> {
     use Era::{Legacy, Modern};
     let fastmcp = |name, era, mode| Subject {
         command: words(&format!(
-            ".interop/gateways-fastmcp/bin/python bench/gateways/fastmcp/proxy.py 38487 {mode} \
+            ".interop/gateways-fastmcp/bin/python bench/gateways/fastmcp/proxy.py 18487 {mode} \
              {FIXTURE}"
         )),
-        url: "http://127.0.0.1:38487/mcp",
+        url: "http://127.0.0.1:18487/mcp",
         package: "fastmcp",
         ..subject(name, Kind::Peer, era, era)
     };
     vec![
         Subject {
             command: words(&format!(
-                ".interop/gateways-mcp-proxy/bin/mcp-proxy --port 38485 --stateless --log-level \
+                ".interop/gateways-mcp-proxy/bin/mcp-proxy --port 18485 --stateless --log-level \
                  ERROR -- {FIXTURE}"
             )),
-            url: "http://127.0.0.1:38485/mcp",
+            url: "http://127.0.0.1:18485/mcp",
             package: "pypi",
             ..subject("pypi-mcp-proxy", Kind::Peer, Legacy, Legacy)
         },
