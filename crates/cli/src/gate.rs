@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ use clap::Args;
 use mcplane_lab::verdict::{Assertions, Finding, Gate, Outcome, PROFILES, Profile, Recorded, gate};
 
 use crate::compare::{complain, write_json};
+use crate::input;
 
 /// Judge a result by a baseline and by limits.
 ///
@@ -54,8 +55,8 @@ pub struct GateArgs {
 pub fn run(args: &GateArgs) -> anyhow::Result<ExitCode> {
     let read = |path: &Path| {
         let wrong = |what: String| format!("{}: {what}", path.display());
-        let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        Recorded::parse(&text).map_err(|error| wrong(error.to_string()))
+        let text = input::read(path).map_err(|error| wrong(error.to_string()))?;
+        Recorded::parse(text.as_bytes()).map_err(|error| wrong(error.to_string()))
     };
     let (baseline, result) = match (read(&args.baseline), read(&args.result)) {
         (Ok(baseline), Ok(result)) => (baseline, result),

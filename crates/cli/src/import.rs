@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, OpenOptions},
-    io::{self, ErrorKind, Read, Write},
+    io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -12,8 +12,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use mcplane_gateway::config::{import, to_toml};
 
-/// Most bytes that are read: a desktop client's whole state is far smaller.
-const INPUT_BYTES_MAX: u64 = 16 << 20;
+use crate::input;
 
 #[derive(Args, Debug)]
 pub struct ImportArgs {
@@ -31,7 +30,7 @@ pub struct ImportArgs {
 /// Writes the settings, and what is to be said about them on standard error.
 pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let shown = args.file.display();
-    let json = read(&args.file).with_context(|| format!("cannot read {shown}"))?;
+    let json = input::read(&args.file).with_context(|| format!("cannot read {shown}"))?;
     let (config, notes) = import(&json).with_context(|| format!("cannot import {shown}"))?;
     let toml = to_toml(&config);
     match &args.output {
@@ -47,20 +46,6 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         eprintln!("note: {note}");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn read(file: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let source: &mut dyn Read =
-        if file == Path::new("-") { &mut io::stdin() } else { &mut fs::File::open(file)? };
-    source.take(INPUT_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > INPUT_BYTES_MAX {
-        return Err(io::Error::new(
-            ErrorKind::FileTooLarge,
-            format!("more than {INPUT_BYTES_MAX} bytes"),
-        ));
-    }
-    Ok(text)
 }
 
 /// Writes a file that its owner alone can read, for it may have secrets.

@@ -1,8 +1,7 @@
 //! `mcplane lint`: audits results, ours and published ones.
 
 use std::{
-    fs,
-    io::{self, ErrorKind, IsTerminal, Read, Write},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -14,8 +13,7 @@ use mcplane_lab::{
 };
 use serde::Serialize;
 
-/// Most bytes of one file: a result of thousands of runs is smaller.
-const INPUT_BYTES_MAX: u64 = 64 << 20;
+use crate::input;
 
 #[derive(Args, Debug)]
 pub struct LintArgs {
@@ -53,7 +51,7 @@ pub fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
         } else {
             file.display().to_string()
         };
-        let audit = read(file)
+        let audit = input::read(file)
             .map_err(|error| format!("cannot read it: {error}"))
             .and_then(|text| lint(&text).map_err(|error| error.to_string()));
         code = code.max(match &audit {
@@ -81,16 +79,4 @@ pub fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
         writeln!(stdout)?;
     }
     Ok(ExitCode::from(code))
-}
-
-fn read(file: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let source: &mut dyn Read =
-        if file == Path::new("-") { &mut io::stdin() } else { &mut fs::File::open(file)? };
-    source.take(INPUT_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > INPUT_BYTES_MAX {
-        let why = format!("more than {} MiB", INPUT_BYTES_MAX >> 20);
-        return Err(io::Error::new(ErrorKind::FileTooLarge, why));
-    }
-    Ok(text)
 }

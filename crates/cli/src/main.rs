@@ -21,6 +21,7 @@ mod endpoint;
 mod fixture;
 mod gate;
 mod import;
+mod input;
 mod inspect;
 mod lint;
 mod negotiate;

@@ -1,16 +1,15 @@
 //! `mcplane report`: results in other forms.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use mcplane_lab::report::{Document, schema};
 
-/// Most bytes of a result file: an hour's histograms of every second are a fifth of it.
-const BYTES_MAX: u64 = 64 << 20;
+use crate::input;
 
 /// Turn results of `mcplane bench --json` and `mcplane compare --json` into a page, tables, or records
 /// for other systems.
@@ -71,7 +70,9 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     }
     let mut texts = Vec::new();
     for path in &args.files {
-        texts.push((path.display().to_string(), read(path)?));
+        let name = path.display().to_string();
+        let text = input::read(path).with_context(|| format!("cannot read {name}"))?;
+        texts.push((name, text));
     }
     let document = Document::read(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
     if args.outputs.is_empty() {
@@ -165,21 +166,6 @@ impl Outputs {
         }
         Ok(())
     }
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    let cannot = || format!("cannot read {}", path.display());
-    let mut text = String::new();
-    let size = if path == Path::new("-") {
-        io::stdin().lock().take(BYTES_MAX + 1).read_to_string(&mut text)
-    } else {
-        fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text))
-    };
-    let size = size.with_context(cannot)?;
-    if size as u64 > BYTES_MAX {
-        bail!("{}: it is larger than {} MiB", cannot(), BYTES_MAX >> 20);
-    }
-    Ok(text)
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use mcplane_lab::verdict::{Group, Metric, Recorded, Verdict, judge};
 use serde::Serialize;
 
 use super::{CompareArgs, complain, write_json};
+use crate::input;
 
 /// What a reader has to know.
 const APART: &str = "Measured apart: what changed on the machine between the runs is in these ratios, \
@@ -43,8 +44,8 @@ pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     }
     let mut files = Vec::new();
     for path in &args.targets {
-        let text = std::fs::read(path).with_context(|| format!("cannot read {path}"))?;
-        match Recorded::parse(&text) {
+        let text = input::read(path.as_ref()).with_context(|| format!("cannot read {path}"))?;
+        match Recorded::parse(text.as_bytes()) {
             Ok(read) => files.push((path.as_str(), read)),
             Err(wrong) => return Ok(complain(&format!("{path}: {wrong}"), 2)),
         }
