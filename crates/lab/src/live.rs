@@ -66,15 +66,8 @@ fn calls(moment: &Moment) -> Vec<String> {
 }
 
 fn errors(errors: &Errors) -> Option<String> {
-    let kinds = [
-        ("transport", errors.transport),
-        ("JSON-RPC", errors.json_rpc),
-        ("isError", errors.is_error),
-        ("timeout", errors.timeout),
-        ("wrong content", errors.wrong_content),
-    ];
-    let seen = kinds.iter().filter(|(_, number)| *number > 0);
-    let seen: Vec<_> = seen.map(|(name, number)| format!("{name} {}", count(*number))).collect();
+    let seen = errors.kinds().into_iter().filter(|(_, number)| *number > 0);
+    let seen: Vec<_> = seen.map(|(name, number)| format!("{name} {}", count(number))).collect();
     (!seen.is_empty()).then(|| format!("  errors   {}", seen.join(" · ")))
 }
 

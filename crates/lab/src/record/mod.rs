@@ -46,6 +46,18 @@ impl Errors {
         self.transport + self.json_rpc + self.is_error + self.timeout + self.wrong_content
     }
 
+    /// How often each kind was seen, by its name.
+    #[must_use]
+    pub const fn kinds(&self) -> [(&'static str, u64); 5] {
+        [
+            ("transport", self.transport),
+            ("JSON-RPC", self.json_rpc),
+            ("isError", self.is_error),
+            ("timeout", self.timeout),
+            ("wrong content", self.wrong_content),
+        ]
+    }
+
     pub(crate) const fn count(&mut self, fault: Fault) {
         let counter = match fault {
             Fault::Transport => &mut self.transport,

@@ -6,7 +6,7 @@ use super::markup::short;
 use super::{Missing, Report, Run};
 use crate::environment::Environment;
 use crate::record::Latencies;
-use crate::verdict::{Contest, Side};
+use crate::verdict::{Checked, Contest, Side};
 
 /// Most result files of one document.
 pub const FILES_MAX: usize = 64;
@@ -38,6 +38,8 @@ pub(super) struct File {
     pub(super) environment: Environment,
     pub(super) runs: Vec<Run>,
     pub(super) missing: Vec<Missing>,
+    /// What became of the assertions about each run.
+    pub(super) asserted: Vec<Vec<Checked>>,
     /// The sides of a comparison; empty in a plain result.
     pub(super) sides: Vec<Side>,
     /// The least effect that matters in a comparison, as a fraction.
@@ -141,6 +143,7 @@ impl File {
             environment: report.environment.clone(),
             runs: report.runs.clone(),
             missing: report.missing.clone(),
+            asserted: report.asserted.clone(),
             sides: Vec::new(),
             effect: None,
         }
@@ -163,9 +166,9 @@ impl File {
             ("mcplane.compare", "1") => {
                 let Contest { environment, effect, sides, runs, .. } =
                     serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
-                let (name, missing) = (name.to_owned(), Vec::new());
+                let (name, missing, asserted) = (name.to_owned(), Vec::new(), Vec::new());
                 let effect = Some(effect);
-                Ok(Self { name, raw, environment, runs, missing, sides, effect })
+                Ok(Self { name, raw, environment, runs, missing, asserted, sides, effect })
             }
             ("", _) => Err(error("it names no \"schema\"".to_owned())),
             _ => Err(error(format!("its schema {family}/{version} is not known"))),

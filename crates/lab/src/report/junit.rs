@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
-
 use super::Run;
 use super::document::{Document, File, load};
 use super::markup::e;
+use crate::verdict::Checked;
 
 impl Document {
     /// A suite for each file and a test case for each run. A run fails by failed calls, by breaking off
@@ -20,23 +19,8 @@ impl Document {
             let mut of = Sum::default();
             let runs = self.runs().filter(|(_, other, _)| std::ptr::eq(*other, file));
             for (index, (name, _, run)) in runs.enumerate() {
-                case(
-                    &mut cases,
-                    &mut of,
-                    (&name, run),
-                    file.raw.pointer(&format!("/runs/{index}")).unwrap_or(&Value::Null),
-                );
-            }
-            // Limits on the whole result, where its runs have none of their own.
-            for failure in broken_limits(&file.raw) {
-                of.tests += 1;
-                of.failures += 1;
-                let _ = writeln!(
-                    cases,
-                    "<testcase classname=\"assertion\" name=\"{}\" time=\"0\"><failure message=\"{}\"/></testcase>",
-                    e(&failure),
-                    e(&failure)
-                );
+                let asserted = file.asserted.get(index).map(Vec::as_slice).unwrap_or_default();
+                case(&mut cases, &mut of, (&name, run), asserted);
             }
             missing(&mut cases, &mut of, file);
             let name = if self.files.len() > 1 {
@@ -88,7 +72,7 @@ impl std::fmt::Display for Sum {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "milliseconds are printed")]
-fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), raw: &Value) {
+fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), asserted: &[Checked]) {
     let of = &run.results;
     let time_s = of.wall_ns as f64 / 1e9;
     sum.tests += 1;
@@ -121,7 +105,7 @@ fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), raw: &Value)
         }
     }
     out.push_str("</properties>\n");
-    let failures = failures(run, raw);
+    let failures = failures(run, asserted);
     if let Some((first, _)) = failures.split_first() {
         sum.failures += 1;
         // Readers expect one failure for each case.
@@ -131,41 +115,30 @@ fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), raw: &Value)
     out.push_str("</testcase>\n");
 }
 
-fn failures(run: &Run, raw: &Value) -> Vec<String> {
+fn failures(run: &Run, asserted: &[Checked]) -> Vec<String> {
     let errors = &run.results.errors;
     let mut failures = Vec::new();
     if let Some(why) = &run.broken {
         failures.push(format!("broken off: {why}"));
     }
-    let kinds = [
-        ("transport", errors.transport),
-        ("JSON-RPC", errors.json_rpc),
-        ("isError", errors.is_error),
-        ("timeout", errors.timeout),
-        ("wrong content", errors.wrong_content),
-    ];
-    let listed = kinds.iter().filter(|(_, number)| *number > 0);
+    let listed = errors.kinds().into_iter().filter(|(_, number)| *number > 0);
     let listed: Vec<_> = listed.map(|(name, number)| format!("{name} {number}")).collect();
     if !listed.is_empty() {
         let example = run.results.first_failure.as_deref().unwrap_or("not recorded");
         failures.push(format!("calls failed: {}; for example: {example}", listed.join(", ")));
     }
-    failures.extend(broken_limits(raw));
+    failures.extend(asserted.iter().filter_map(broken));
     failures
 }
 
-/// The assertions beside a result that do not hold.
-fn broken_limits(raw: &Value) -> Vec<String> {
-    let all = raw["assertions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let text = |of: &Value, key: &str| of[key].as_str().unwrap_or("?").to_owned();
-    let told = |of: &Value| match of["holds"].as_bool() {
+/// An assertion that does not hold.
+fn broken(checked: &Checked) -> Option<String> {
+    let Checked { text, measured, holds } = checked;
+    match holds {
         Some(true) => None,
-        Some(false) => {
-            Some(format!("{} does not hold: {}", text(of, "text"), text(of, "measured")))
-        }
-        None => Some(format!("{} cannot be told: {}", text(of, "text"), text(of, "measured"))),
-    };
-    all.iter().filter_map(told).collect()
+        Some(false) => Some(format!("{text} does not hold: {measured}")),
+        None => Some(format!("{text} cannot be told: {measured}")),
+    }
 }
 
 fn missing(out: &mut String, sum: &mut Sum, file: &File) {
@@ -185,7 +158,9 @@ fn missing(out: &mut String, sum: &mut Sum, file: &File) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::{elements, hostile};
+    use crate::environment::Environment;
+    use crate::report::Report;
+    use crate::report::tests::{elements, hostile, sample};
 
     #[test]
     fn it_is_well_formed_and_counts_right() {
@@ -209,14 +184,23 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_does_not_hold_fails_its_run() {
-        let run = crate::report::tests::sample(100, false);
-        let limits = serde_json::json!({"assertions": [
-            {"text": "p99<5ms", "measured": "n/a", "holds": null},
-            {"text": "p50<1ms", "measured": "50 µs", "holds": true},
-            {"text": "errors=0", "measured": "3", "holds": false},
-        ]});
-        let failures = failures(&run, &limits);
-        assert_eq!(failures, ["p99<5ms cannot be told: n/a", "errors=0 does not hold: 3"]);
+    fn an_assertion_that_does_not_hold_fails_its_run() {
+        let runs = vec![sample(100, false), sample(100, false)];
+        let mut report = Report::new(Environment::look(), runs);
+        let asserted = |text: &str, measured: &str, holds| Checked {
+            text: text.to_owned(),
+            measured: measured.to_owned(),
+            holds,
+        };
+        report.asserted = vec![
+            vec![asserted("p50<1ms", "50 µs", Some(true))],
+            vec![asserted("p99<5ms", "n/a", None), asserted("errors=0", "3", Some(false))],
+        ];
+        let text = serde_json::to_string(&report).unwrap();
+        let xml = Document::read([("r.json", text.as_str())]).unwrap().to_junit();
+        let all = elements(&xml);
+        let failures: Vec<_> = all.iter().filter(|(name, _)| name == "failure").collect();
+        assert_eq!(failures.len(), 1, "{xml}");
+        assert!(xml.contains("p99&lt;5ms cannot be told: n/a\nerrors=0 does not hold: 3"), "{xml}");
     }
 }

@@ -40,6 +40,8 @@ pub use document::{Document, FILES_MAX, ReadError};
 pub use drift::Drifting;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use schema::schema;
+#[cfg(test)]
+pub(crate) use schema::tests::assert_published;
 pub use terminal::Style;
 pub use tools::ToolResults;
 

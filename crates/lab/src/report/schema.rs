@@ -18,27 +18,32 @@ pub fn schema() -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{env, fs, path::Path};
 
     use super::*;
 
-    /// Set, the published schema is written anew.
+    /// Set, the published schemas are written anew.
     const UPDATE: &str = "MCPLANE_UPDATE";
 
-    #[test]
-    fn the_published_schema_is_that_of_the_code() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/bench.schema.json");
+    /// Holds a schema against the one in `docs/lab`.
+    pub(crate) fn assert_published(name: &str, schema: &Value) {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab").join(name);
         if env::var_os(UPDATE).is_some() {
-            let text = serde_json::to_string_pretty(&schema()).unwrap();
+            let text = serde_json::to_string_pretty(schema).unwrap();
             fs::write(&file, text + "\n").unwrap();
         }
         let published: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         assert!(
-            published == schema(),
-            "{} is old: run `{UPDATE}=1 cargo test -p mcplane-lab report::schema`",
+            published == *schema,
+            "{} is old: run `{UPDATE}=1 cargo test -p mcplane-lab schema`",
             file.display()
         );
-        assert_eq!(published["properties"]["schema"]["const"], SCHEMA);
+    }
+
+    #[test]
+    fn the_published_schema_is_that_of_the_code() {
+        assert_published("bench.schema.json", &schema());
+        assert_eq!(schema()["properties"]["schema"]["const"], SCHEMA);
     }
 }

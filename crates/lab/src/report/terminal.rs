@@ -264,14 +264,8 @@ impl Page<'_> {
     fn errors(&mut self, run: &Run) -> fmt::Result {
         let results = &run.results;
         let errors = &results.errors;
-        let kinds = [
-            ("transport", errors.transport),
-            ("JSON-RPC", errors.json_rpc),
-            ("isError", errors.is_error),
-            ("timeout", errors.timeout),
-            ("wrong content", errors.wrong_content),
-        ];
-        let listed = kinds.map(|(name, number)| format!("{name} {}", count(number))).join(" · ");
+        let listed =
+            errors.kinds().map(|(name, number)| format!("{name} {}", count(number))).join(" · ");
         self.out.push('\n');
         let failed = if errors.total() > 0 { self.style.red(&listed) } else { listed };
         self.field("succeeded", &format!("{} calls", count(results.calls_ok)))?;

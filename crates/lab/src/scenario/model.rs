@@ -265,12 +265,10 @@ pub fn schema() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs, path::Path};
+    use std::{fs, path::Path};
 
     use super::*;
-
-    /// Set, the published schema is written anew.
-    const UPDATE: &str = "MCPLANE_UPDATE";
+    use crate::report::assert_published;
 
     fn docs(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab").join(name)
@@ -278,17 +276,7 @@ mod tests {
 
     #[test]
     fn the_published_schema_is_that_of_the_code() {
-        let file = docs("scenario.schema.json");
-        if env::var_os(UPDATE).is_some() {
-            let text = serde_json::to_string_pretty(&schema()).unwrap();
-            fs::write(&file, text + "\n").unwrap();
-        }
-        let published: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-        assert!(
-            published == schema(),
-            "{} is old: run `{UPDATE}=1 cargo test -p mcplane-lab scenario`",
-            file.display()
-        );
+        assert_published("scenario.schema.json", &schema());
     }
 
     #[test]

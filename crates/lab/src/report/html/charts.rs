@@ -9,15 +9,13 @@ use crate::report::document::{Document, Group, Load, in_flight};
 use crate::report::markup::{e, short};
 use crate::report::svg::{Axis, COLOURS, Line, Lines, Mark, Row, Rows};
 use crate::report::terminal::{digits, ns, rate, time as shown_time};
+use crate::stats::knee;
 
 /// Most groups that have charts of their own; the tables have all of them.
 const GROUPS_MAX: usize = 12;
 
 /// Most rows of a chart of rows.
 const ROWS_MAX: usize = 40;
-
-/// The throughput that makes a load the knee: nine tenths of the greatest.
-const KNEE: f64 = 0.9;
 
 /// Points of a percentile curve for each factor of ten.
 const POINTS_PER_DECADE: f64 = 12.0;
@@ -197,11 +195,7 @@ impl Group<'_> {
         let target = line("target", 0, "", &|run| Some(run.results.throughput_per_s), &per_s);
         let floor =
             line("floor", 1, "dash", &|run| Some(run.floor.as_ref()?.throughput_per_s), &per_s);
-        let greatest = target.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
-        let knee = target.points.iter().find(|(_, y)| *y >= KNEE * greatest).map(|(x, _)| *x);
-        // At the last load there is no telling: it still rises.
-        let last = target.points.last().map(|(x, _)| *x);
-        let knee = knee.filter(|knee| last.is_some_and(|last| *knee < last));
+        let knee = knee(&target.points).map(|knee| knee.load);
         let shown = |ns: f64| shown_time(Some(ns));
         let p50 = line("p50", 0, "", &|run| ns(run.results.latency.p50_ns), &shown);
         let p99 = line("p99", 0, "dash", &|run| ns(run.results.latency.p99_ns), &shown);
@@ -209,7 +203,7 @@ impl Group<'_> {
             Some(knee) => format!("{} loads; the knee is at {}.", runs.len(), short_count(knee)),
             None => format!("{} loads.", runs.len()),
         };
-        let mark = knee.map(|knee| (knee, format!("knee: {} % of the peak", 100.0 * KNEE)));
+        let mark = knee.map(|knee| (knee, "knee".to_owned()));
         let mut throughput =
             chart("Throughput by load", &text, x(), "calls per second", vec![target, floor], false);
         throughput.mark = mark;

@@ -90,8 +90,8 @@ fn a_ladder_has_a_knee_where_it_bends() {
         Document::of(&Report::new(Environment::look(), runs.collect())).to_html()
     };
     let bent = page([500.0, 990.0, 1_000.0]);
-    assert!(bent.contains("3 loads; the knee is at 2.") && bent.contains("knee: 90 % of the peak"));
-    assert!(!page([100.0, 200.0, 400.0]).contains("knee"), "it still rises");
+    assert!(bent.contains("3 loads; the knee is at 2.") && bent.contains(">knee</text>"));
+    assert!(!page([100.0, 200.0, 400.0]).contains("knee</text>"), "it still rises");
 }
 
 #[test]
