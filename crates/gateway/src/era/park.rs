@@ -41,11 +41,13 @@ const ENDED_TIME_MAX: Duration = Duration::from_secs(10);
 /// What a parked call waits for.
 pub(crate) struct Parked {
     questions: Vec<Question>,
-    /// How the call ended while nobody was there to hear it.
-    end: Option<Result<(Message, Peer), ErrorObject>>,
-    ended: Option<Instant>,
+    /// When and how the call ended while nobody was there to hear it.
+    end: Option<(Instant, End)>,
     last_key: usize,
 }
+
+/// How a call ended.
+type End = Result<(Message, Peer), ErrorObject>;
 
 /// One question of an upstream.
 struct Question {
@@ -99,7 +101,7 @@ impl Parking {
         let request = {
             let mut seat = call.seat();
             let parked = seat.parked.get_or_insert_with(|| {
-                Box::new(Parked { questions: Vec::new(), end: None, ended: None, last_key: 0 })
+                Box::new(Parked { questions: Vec::new(), end: None, last_key: 0 })
             });
             parked.last_key += 1;
             parked.questions.push(Question {
@@ -159,7 +161,7 @@ impl Parking {
             }
         });
         let is_asking = !parked.questions.is_empty();
-        if let Some(end) = parked.end.take() {
+        if let Some((_, end)) = parked.end.take() {
             parked.close(&call.caller);
             drop(seat);
             match end {
@@ -201,7 +203,8 @@ impl Parking {
             for Place { call, .. } in calls.values() {
                 let mut seat = call.seat();
                 let parked = seat.parked.as_mut().filter(|parked| {
-                    parked.ended.is_some_and(|at| now.duration_since(at) >= ENDED_TIME_MAX)
+                    let ended = parked.end.as_ref().map(|(at, _)| *at);
+                    ended.is_some_and(|at| now.duration_since(at) >= ENDED_TIME_MAX)
                 });
                 if let Some(parked) = parked {
                     parked.close(&call.caller);
@@ -260,8 +263,8 @@ pub(crate) enum Resumed {
 impl Parked {
     /// How the call ended while its client was away. What its upstream still asks was asked for
     /// another call of this client, who may yet answer what it knows of.
-    pub(crate) fn end(&mut self, end: Result<(Message, Peer), ErrorObject>, caller: &Caller) {
-        (self.end, self.ended) = (Some(end), Some(clock::now()));
+    pub(crate) fn end(&mut self, end: End, caller: &Caller) {
+        self.end = Some((clock::now(), end));
         self.put_again(caller, |question| !question.is_told);
     }
 

@@ -206,6 +206,23 @@ fn unit_word(text: &str) -> Option<Unit> {
     unit_of(&text.trim().to_lowercase().replace(['µ', 'μ'], "u"))
 }
 
+/// One figure of every row, with the calls in flight (0 where they are not told): by load, then by
+/// the figure.
+pub(super) fn by_load<'a>(
+    table: &'a Table,
+    name: &'a str,
+    figure: impl Fn(&Side<'a>) -> Option<f64>,
+) -> Vec<(f64, f64, &'a Row)> {
+    let of = |row| {
+        let side = Side { table, row, name };
+        let load = side.in_flight().map_or(0.0, |(load, _)| load.value);
+        Some((load, figure(&side)?, row))
+    };
+    let mut rows: Vec<_> = table.rows.iter().filter_map(of).collect();
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    rows
+}
+
 /// The figures of one row that belong together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side<'a> {

@@ -4,7 +4,7 @@ use super::{Found, finding, once, show};
 use crate::lint::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::figure::Figure;
 use crate::lint::name::Quantity;
-use crate::lint::table::{MeanBounds, Side, Table};
+use crate::lint::table::{MeanBounds, Side, Table, by_load};
 
 /// What rounding, start and end of a run may add to Little's law.
 const SLACK: f64 = 0.05;
@@ -204,16 +204,7 @@ fn flat(table: &Table, side: &str, found: &mut Found) {
 
 /// Different targets at one load that all give one throughput.
 fn generator(table: &Table, name: &str, found: &mut Found) {
-    let mut rows: Vec<_> = table
-        .rows
-        .iter()
-        .filter_map(|row| {
-            let side = Side { table, row, name };
-            let load = side.in_flight().map_or(0.0, |(load, _)| load.value);
-            Some((load, side.one(Quantity::Throughput)?.value, row))
-        })
-        .collect();
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let rows = by_load(table, name, |side| Some(side.one(Quantity::Throughput)?.value));
     for group in rows.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
         let (Some(least), Some(most)) = (group.first(), group.last()) else { continue };
         let labels: std::collections::HashSet<_> =

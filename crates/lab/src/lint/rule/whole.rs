@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Found, finding, show};
 use crate::lint::Severity::{Doubtful, Unclear};
 use crate::lint::name::{Quantity, words};
-use crate::lint::table::{Row, Side, Table};
+use crate::lint::table::{Row, Side, Table, by_load};
 
 pub(super) fn apply(table: &Table, found: &mut Found) {
     copied(table, found);
@@ -118,16 +118,7 @@ fn no_spread(table: &Table, found: &mut Found) {
 /// their figures, and the later row.
 fn nearest(table: &Table, quantity: Quantity) -> Option<(f64, f64, &Row)> {
     let name = table.sides().first().copied()?;
-    let mut rows: Vec<_> = table
-        .rows
-        .iter()
-        .filter_map(|row| {
-            let side = Side { table, row, name };
-            let load = side.in_flight().map_or(0.0, |(load, _)| load.value);
-            Some((load, side.cell(quantity)?.figure?.value, row))
-        })
-        .collect();
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let rows = by_load(table, name, |side| Some(side.cell(quantity)?.figure?.value));
     let pairs = rows.iter().zip(rows.iter().skip(1));
     pairs
         .filter(|(a, b)| a.0.total_cmp(&b.0).is_eq() && b.1 > a.1 && a.1 > 0.0 && b.1 <= a.1 * 1.1)
