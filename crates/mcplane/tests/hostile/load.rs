@@ -1,11 +1,15 @@
 //! More of everything than fits.
 
+use std::env;
+use std::io::Read;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use mcplane::transport::http::server::{ConnectionLimits, SessionLimits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::siege::{Target, descriptors, resident_bytes, siege};
 use crate::wire::{LATEST_LEGACY, Request, Wire, initialize, wait};
@@ -14,19 +18,15 @@ use crate::world::{limits, until};
 /// Connections that idle at the same time, if so many descriptors can be had.
 const IDLE: usize = 10_000;
 
-/// Most memory of an idle connection, both of its ends and the runtime's share included, in bytes.
-const IDLE_BYTES_MAX: usize = 16 * 1024;
+/// Most memory of an idle connection, the runtime's share included, in bytes.
+const IDLE_BYTES_MAX: usize = 12 * 1024;
+
+/// Where the clients of [`ten_thousand_idle_connections`] go, in a process of their own: both ends
+/// in one would need twice the descriptors.
+const IDLE_AT: &str = "MCPLANE_TEST_IDLE_AT";
 
 #[test]
 fn ten_thousand_idle_connections() {
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = 2 * IDLE as u64 + 500;
-    let raised =
-        Rlimit { current: Some(wanted), maximum: limit.maximum.map(|max| max.max(wanted)) };
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    // Where the hard limit may be raised, too.
-    let _ = setrlimit(Resource::Nofile, raised);
-    let room = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |max| max as usize);
     let minute = Duration::from_secs(60);
     let target = Target {
         limits: limits().first_byte(minute),
@@ -37,20 +37,70 @@ fn ten_thousand_idle_connections() {
         },
         ..Target::default()
     };
+    let room = room();
     siege(target, async |world| {
-        let count = IDLE.min((room - descriptors() - 200) / 2);
+        let count = IDLE.min(room - descriptors() - 200);
         let before = resident_bytes();
-        let mut idle = Vec::with_capacity(count);
-        for _ in 0..count {
-            idle.push(TcpStream::connect(&world.address).await.unwrap());
-        }
         let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-        until(|| tasks() >= count).await;
+        let others = tasks();
+        let mut clients = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "load::clients_that_idle", "--nocapture"])
+            .env(IDLE_AT, format!("{} {count}", world.address))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let all = async {
+            while tasks() < others + count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        assert!(timeout(minute, all).await.is_ok(), "{} of {count} came", tasks() - others);
         let each = resident_bytes().saturating_sub(before) / count;
+        println!("{each} bytes for each of {count}");
         assert!(each <= IDLE_BYTES_MAX, "{each} bytes for each of {count}");
         let answer = world.send(&Request::call(1, "echo", json!({"text": "room"}))).await;
         assert_eq!(answer.text(), "room");
+        drop(clients.stdin.take());
+        assert!(clients.wait().unwrap().success(), "a client was turned away");
     });
+}
+
+/// Nothing by itself: the other process of [`ten_thousand_idle_connections`], until its standard
+/// input ends.
+#[test]
+fn clients_that_idle() {
+    let Ok(place) = env::var(IDLE_AT) else { return };
+    let (address, count) = place.split_once(' ').unwrap();
+    room();
+    let mut idle = Vec::new();
+    for at in 0..count.parse().unwrap() {
+        // What comes faster than it is accepted is lost, and sent again after a second.
+        if at % 256 == 255 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        idle.push(std::net::TcpStream::connect(address).unwrap());
+    }
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    for connection in idle {
+        connection.set_nonblocking(true).unwrap();
+        let still = (&connection).read(&mut [0]).unwrap_err();
+        assert_eq!(still.kind(), std::io::ErrorKind::WouldBlock, "it was closed");
+    }
+}
+
+/// How many descriptors this process may have, after it has asked for enough.
+fn room() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = IDLE as u64 + 500;
+    let raised =
+        Rlimit { current: Some(wanted), maximum: limit.maximum.map(|max| max.max(wanted)) };
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    if limit.maximum.is_some_and(|max| max < wanted) {
+        // Where the hard limit may be raised, too.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |max| max as usize)
 }
 
 #[test]
