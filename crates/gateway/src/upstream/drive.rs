@@ -128,9 +128,12 @@ impl<'a> Drive<'a> {
             tokio::select! {
                 biased;
                 command = commands.recv(), if ready || self.leave_at.is_none() => {
+                    self.command(clock::now(), command);
+                    // Other clients whose requests have come may have something for the same write.
+                    if self.worker.in_flight.load(Ordering::Acquire) > 1 {
+                        tokio::task::yield_now().await;
+                    }
                     let now = clock::now();
-                    self.command(now, command);
-                    // All that waits goes out in one write.
                     while let Ok(command) = commands.try_recv() {
                         self.command(now, Some(command));
                     }
