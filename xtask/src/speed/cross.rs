@@ -24,14 +24,55 @@ const T: f64 = 2.262;
 
 const CONNECTIONS: &str = "32";
 const URL: &str = "http://127.0.0.1:18491/mcp";
-const BODY: &str = r#"{"jsonrpc":"2.0","id":123456,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"cross-check","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-const HEADERS: [(&str, &str); 5] = [
-    ("Content-Type", "application/json"),
-    ("Accept", "application/json, text/event-stream"),
-    ("MCP-Protocol-Version", "2026-07-28"),
-    ("Mcp-Method", "tools/call"),
-    ("Mcp-Name", "echo"),
+
+/// What is called: a tool and its arguments.
+struct Load {
+    tool: &'static str,
+    args: &'static str,
+    /// What limits the rate.
+    limit: &'static str,
+}
+
+const LOADS: [Load; 2] = [
+    Load {
+        tool: "sleep",
+        args: r#"{"ms":5}"#,
+        limit: "The server waits 5 ms for each call, so that no generator has to hurry.",
+    },
+    Load {
+        tool: "echo",
+        args: r#"{"message":"hello"}"#,
+        limit: "Server and generator share the machine and have nothing to wait for, so that what a \
+                generator needs for itself is missing to the server.",
+    },
 ];
+
+impl Load {
+    fn headers(&self) -> [(&'static str, &'static str); 5] {
+        [
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", self.tool),
+        ]
+    }
+
+    fn body(&self) -> String {
+        let Self { tool, args, .. } = self;
+        format!(
+            r#"{{"jsonrpc":"2.0","id":123456,"method":"tools/call","params":{{"name":"{tool}","arguments":{args},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"cross-check","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+        )
+    }
+
+    fn lua(&self) -> String {
+        let mut out = format!("wrk.method = \"POST\"\nwrk.body = '{}'\n", self.body());
+        for (name, value) in self.headers() {
+            let _ = writeln!(out, "wrk.headers[\"{name}\"] = \"{value}\"");
+        }
+        out
+    }
+}
 
 /// What one generator saw in one round: calls per second, and the median latency in milliseconds.
 type Seen = [f64; 2];
@@ -42,10 +83,9 @@ pub fn cross(root: &Path) -> anyhow::Result<()> {
     step("release build", || run(&mut cargo(root, &build)))?;
     let folder = folder(root)?;
     fs::create_dir_all(&folder)?;
-    let script = folder.join("cross-wrk.lua");
-    fs::write(&script, lua())?;
     let server = format!(
-        "target/release/mcplane fixture --transport http --accept-rate 0 --listen {}",
+        "target/release/mcplane fixture --workers {CONNECTIONS} --transport http --accept-rate 0 \
+         --listen {}",
         URL.trim_start_matches("http://").trim_end_matches("/mcp")
     );
     let _serving = Serving::start(root, &words(&server), URL, false)?;
@@ -53,35 +93,50 @@ pub fn cross(root: &Path) -> anyhow::Result<()> {
     if others.is_empty() {
         bail!("neither `wrk` nor `oha` is installed: `apt-get install wrk`, `cargo install oha`");
     }
-    let mut rounds: Vec<Vec<Seen>> = Vec::new();
+    let generators: Vec<&str> = std::iter::once("mcplane").chain(others.iter().copied()).collect();
+    let columns = ["calls per second", "median latency in ms"];
+    let mut summary = heading();
+    for load in &LOADS {
+        let script = folder.join(format!("cross-{}.lua", load.tool));
+        fs::write(&script, load.lua())?;
+        let rounds = measure(root, load, &others, &script)?;
+        let raw = json!({"generators": generators, "columns": columns, "rounds": rounds});
+        let file = folder.join(format!("cross-{}.json", load.tool));
+        fs::write(file, serde_json::to_vec_pretty(&raw)?)?;
+        summarise(&mut summary, load, &others, &rounds);
+    }
+    fs::write(folder.join("summary-cross.md"), &summary)?;
+    println!("{summary}\nraw data: {}", folder.display());
+    Ok(())
+}
+
+/// Rounds, each with every generator once.
+fn measure(
+    root: &Path,
+    load: &Load,
+    others: &[&str],
+    script: &Path,
+) -> anyhow::Result<Vec<Vec<Seen>>> {
+    let mut rounds = Vec::new();
     for round in 0..ROUNDS {
         let mut order: Vec<usize> = (0..=others.len()).collect();
         order.rotate_left(round % (others.len() + 1));
         let mut seen = vec![[f64::NAN; 2]; others.len() + 1];
         for at in order {
             let name = at.checked_sub(1).and_then(|at| others.get(at)).copied();
-            let found = step(
-                &format!("round {} {}", round + 1, name.unwrap_or("mcplane")),
-                || match name {
-                    None => bench(root),
-                    Some("wrk") => wrk(&script),
-                    Some(_) => oha(),
-                },
-            )?;
+            let title = format!("{} {} {}", load.tool, round + 1, name.unwrap_or("mcplane"));
+            let found = step(&title, || match name {
+                None => bench(root, load),
+                Some("wrk") => wrk(script),
+                Some(_) => oha(load),
+            })?;
             if let Some(slot) = seen.get_mut(at) {
                 *slot = found;
             }
         }
         rounds.push(seen);
     }
-    let generators: Vec<&str> = std::iter::once("mcplane").chain(others.iter().copied()).collect();
-    let columns = ["calls per second", "median latency in ms"];
-    let raw = json!({"generators": generators, "columns": columns, "rounds": rounds});
-    fs::write(folder.join("cross.json"), serde_json::to_vec_pretty(&raw)?)?;
-    let summary = summary(&others, &rounds);
-    fs::write(folder.join("summary-cross.md"), &summary)?;
-    println!("{summary}\nraw data: {}", folder.display());
-    Ok(())
+    Ok(rounds)
 }
 
 fn is_there(program: &str) -> bool {
@@ -90,18 +145,20 @@ fn is_there(program: &str) -> bool {
     command.status().is_ok()
 }
 
-fn lua() -> String {
-    let mut out = format!("wrk.method = \"POST\"\nwrk.body = '{BODY}'\n");
-    for (name, value) in HEADERS {
-        let _ = writeln!(out, "wrk.headers[\"{name}\"] = \"{value}\"");
-    }
-    out
-}
-
-fn bench(root: &Path) -> anyhow::Result<Seen> {
+fn bench(root: &Path, load: &Load) -> anyhow::Result<Seen> {
     let mut command = Command::new(root.join("target/release/mcplane"));
-    command.args(["bench", URL, "--era", "modern", "--tool", "echo", "--no-floor", "--json", "-"]);
-    command.args(["--args", r#"{"message":"hello"}"#, "--concurrency", CONNECTIONS]);
+    command.args([
+        "bench",
+        URL,
+        "--era",
+        "modern",
+        "--tool",
+        load.tool,
+        "--no-floor",
+        "--json",
+        "-",
+    ]);
+    command.args(["--args", load.args, "--concurrency", CONNECTIONS]);
     command.args(["--duration", "2s", "--warmup", "200ms", "--settle", "1ms"]);
     let report: Value = serde_json::from_slice(&output(command.stderr(Stdio::null()))?)?;
     let number = |path: &str| {
@@ -139,11 +196,11 @@ fn milliseconds(text: &str) -> anyhow::Result<f64> {
     Ok(number.parse::<f64>()? * each)
 }
 
-fn oha() -> anyhow::Result<Seen> {
+fn oha(load: &Load) -> anyhow::Result<Seen> {
     let mut command = Command::new("oha");
     command.args(["--no-tui", "--output-format", "json", "-z", "2s", "-c", CONNECTIONS]);
-    command.args(["-m", "POST", "-d", BODY]);
-    for (name, value) in HEADERS {
+    command.args(["-m", "POST", "-d", &load.body()]);
+    for (name, value) in load.headers() {
         command.args(["-H", &format!("{name}: {value}")]);
     }
     let report: Value = serde_json::from_slice(&output(command.arg(URL).stderr(Stdio::null()))?)?;
@@ -155,14 +212,21 @@ fn oha() -> anyhow::Result<Seen> {
     Ok([number("/summary/requestsPerSec")?, p50_s * 1000.0])
 }
 
-fn summary(others: &[&str], rounds: &[Vec<Seen>]) -> String {
-    let mut out = format!(
+fn heading() -> String {
+    format!(
         "# One server seen by several generators\n\n\
-         Command: `cargo xtask speed cross`. `mcplane fixture` over HTTP, `echo` of 2026-07-28, \
-         {CONNECTIONS} connections, {} rounds of 2 s in turns. The ratio is that of mcplane's lab to \
-         the other within a round: geometric mean and its 95 % interval.\n\n\
+         Command: `cargo xtask speed cross`. `mcplane fixture` over HTTP, revision 2026-07-28, \
+         {CONNECTIONS} connections, {ROUNDS} rounds of 2 s in turns. The ratio is that of mcplane's lab \
+         to the other within a round: geometric mean and its 95 % interval.\n"
+    )
+}
+
+fn summarise(out: &mut String, load: &Load, others: &[&str], rounds: &[Vec<Seen>]) {
+    let _ = write!(
+        out,
+        "\n## `{}`\n\n{}\n\n\
          | generator | calls/s | ratio | p50 ms | ratio |\n|---|---:|---:|---:|---:|\n",
-        rounds.len()
+        load.tool, load.limit
     );
     let column = |at: usize, what: usize| -> Vec<f64> {
         rounds.iter().filter_map(|round| round.get(at)?.get(what).copied()).collect()
@@ -183,7 +247,6 @@ fn summary(others: &[&str], rounds: &[Vec<Seen>]) -> String {
         }
         out.push_str(" |\n");
     }
-    out
 }
 
 /// The geometric mean of the ratios, between the ends of its interval.

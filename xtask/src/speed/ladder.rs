@@ -71,7 +71,7 @@ fn measure(
     const MCPLANE: &str = "target/release/mcplane";
     let config = format!("bench/gateways/ladder-{workers}.toml");
     let words = [MCPLANE, "serve", "--config", &config].map(str::to_owned);
-    let url = format!("http://127.0.0.1:3849{workers}/mcp");
+    let url = format!("http://127.0.0.1:1849{workers}/mcp");
     let serving = Serving::start(root, &words, &url, false)?;
     let in_flight = IN_FLIGHT.map(|count| count.to_string()).join(",");
     let mut bench = Command::new(root.join(MCPLANE));
@@ -97,7 +97,8 @@ fn read(file: &Path, rungs: &mut [(Vec<[f64; 3]>, f64)]) -> anyhow::Result<()> {
             found.with_context(|| format!("no number at {path} in the report"))
         };
         let p50 = number("/results/latency/p50_ns")? / 1e6;
-        let p99 = number("/results/latency/p99_ns")? / 1e6;
+        // Too few calls have none.
+        let p99 = number("/results/latency/p99_ns").map_or(f64::NAN, |ns| ns / 1e6);
         rounds.push([number("/results/throughput_per_s")?, p50, p99]);
         let counts = run.pointer("/results/errors").and_then(Value::as_object);
         *errors +=
@@ -125,7 +126,8 @@ fn summary(found: &[Rungs]) -> String {
             for (rounds, _) in [one, four] {
                 let of = |figure: fn(&[f64; 3]) -> f64| median(rounds.iter().map(figure).collect());
                 let (p50, p99) = (of(|[_, p50, _]| *p50), of(|[.., p99]| *p99));
-                let _ = write!(out, " | {:.1} | {p50:.1} | {p99:.1}", of(|[per_s, ..]| *per_s));
+                let p99 = if p99.is_nan() { "n/a".to_owned() } else { format!("{p99:.1}") };
+                let _ = write!(out, " | {:.1} | {p50:.1} | {p99}", of(|[per_s, ..]| *per_s));
             }
             let ratios = one.0.iter().zip(&four.0).map(|([a, ..], [b, ..])| b / a);
             let _ = writeln!(out, " | {:.2} × | {:.0} |", median(ratios.collect()), one.1 + four.1);
