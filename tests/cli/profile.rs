@@ -72,6 +72,43 @@ fn callgrind_sees_the_server_behind_a_shell() {
 }
 
 #[test]
+fn a_server_on_mcplane_tells_its_stages() {
+    const MESSAGE: &str = r#"{"message":"x"}"#;
+    let (json, out) = (file("stages.json"), file("stages"));
+    let (json, out) = (json.to_str().unwrap(), out.to_str().unwrap());
+    let bench = |tool: &str, args: &str, command: &[&str]| {
+        let mut words = vec!["bench", "--profile", "stages", "--profile-out", out, "--json", json];
+        words.extend(["--warmup", "2", "-n", "20", "--tool", tool, "--args", args, "--"]);
+        words.extend(command);
+        mcplane(&words, LIMIT)
+    };
+    let ended = bench("echo", MESSAGE, &[binary(), "fixture"]).ok();
+    assert!(ended.stdout.contains("PROFILED") && ended.stdout.contains("top.md"), "{ended}");
+    let top = fs::read_to_string(Path::new(out).join("top.md")).unwrap();
+    let times = |stage: &str| {
+        let row = top.lines().find(|line| line.starts_with(&format!("| {stage} |")));
+        row.and_then(|row| row.split('|').nth(2)?.trim().parse::<u64>().ok()).unwrap_or_default()
+    };
+    // 20 calls and those before them; what is not a call is parsed and written, too.
+    for stage in ["validate", "handler", "encode"] {
+        assert!((22..40).contains(&times(stage)), "{stage} in {top}");
+    }
+    assert!(
+        times("parse") > times("handler") && times("read") >= 22 && times("write") >= 22,
+        "{top}"
+    );
+    assert_eq!(times("queue"), 0, "an inline handler does not queue: {top}");
+
+    let ended = bench("sleep", r#"{"ms":1}"#, &[binary(), "fixture"]).ok();
+    let top = fs::read_to_string(Path::new(out).join("top.md")).unwrap();
+    assert!(top.contains("| queue | ") && top.contains("| handler | "), "{top}\n{ended}");
+
+    let deaf = ["sh", "-c", "unset MCPLANE_STAGES; exec \"$0\" fixture", binary()];
+    let ended = bench("echo", MESSAGE, &deaf).code(2);
+    assert!(ended.stderr.contains("did not tell its stages"));
+}
+
+#[test]
 fn without_a_profiler_the_package_is_named() {
     let me = binary();
     let out = file("nothing");

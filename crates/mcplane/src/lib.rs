@@ -24,6 +24,7 @@
 //! * [`transport`] — memory, stdio, child processes, sockets, WebSocket, HTTP.
 //! * `auth` — the client's side of OAuth.
 //! * [`schema`] — JSON Schema validation on the hot path.
+//! * [`stages`] — where a server's time goes.
 //! * [`random`] — names that nobody can guess.
 //! * [`error`] — what went wrong, whose fault it is, whether to try again.
 //!
@@ -36,6 +37,7 @@ pub mod error;
 pub mod random;
 pub mod schema;
 pub mod server;
+pub mod stages;
 pub mod transport;
 
 pub use mcplane_macros::{prompt, resource, tool};

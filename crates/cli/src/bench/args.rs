@@ -126,7 +126,7 @@ pub struct BenchArgs {
     #[arg(
         long,
         value_enum,
-        value_name = "cpu|heap",
+        value_name = "cpu|heap|stages",
         requires = "command",
         conflicts_with = "assert"
     )]
@@ -169,6 +169,8 @@ pub enum Profiled {
     Cpu,
     /// Who holds the memory
     Heap,
+    /// How long a server on mcplane reads, parses, validates, queues, handles and writes
+    Stages,
 }
 
 /// How the calls of an open loop are spread.

@@ -22,6 +22,7 @@ pub(super) fn run(
     let kind = match kind {
         Profiled::Cpu => Kind::Cpu,
         Profiled::Heap => Kind::Heap,
+        Profiled::Stages => Kind::Stages,
     };
     let profile = Profile::new(kind, &args.profile_out, &args.command)?;
     let (Some(plan), Some(command)) = (plans.first(), profile.wrap(&args.command)) else {
@@ -35,8 +36,9 @@ pub(super) fn run(
         Err(error) => return Ok((Vec::new(), Some(error))),
     };
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-    let [graph, table] = profile.finish(&words.join(" "))?;
-    run.notes.push(format!("The profile is in {} and {}.", graph.display(), table.display()));
+    let files = profile.finish(&words.join(" "))?;
+    let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    run.notes.push(format!("The profile is in {}.", files.join(" and ")));
     run.profiled = Some(profile.name().to_owned());
     Ok((vec![run], None))
 }

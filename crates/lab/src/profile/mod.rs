@@ -4,6 +4,7 @@
 //! * [`Profile`] — a profiler around a command (this file).
 //! * `tool`      — which profilers are here.
 //! * `perf`, `callgrind`, `massif` — what they write.
+//! * `stages`    — what a server on mcplane says of itself, in their place.
 //! * `stacks`    — stacks and their costs, and the table of the most expensive functions.
 //! * `flame`     — the flame graph.
 
@@ -12,6 +13,7 @@ mod flame;
 mod massif;
 mod perf;
 mod stacks;
+mod stages;
 mod tool;
 
 use std::ffi::OsString;
@@ -41,12 +43,14 @@ const STOP: Duration = Duration::from_secs(30);
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "there are these two")]
+#[allow(clippy::exhaustive_enums, reason = "there are these three")]
 pub enum Kind {
     /// Where the time goes.
     Cpu,
     /// Who holds the memory when most is held.
     Heap,
+    /// How long a server on mcplane reads, parses, validates, queues, handles and writes.
+    Stages,
 }
 
 /// A profiler that a command is run under.
@@ -103,11 +107,20 @@ impl Profile {
         }
     }
 
-    /// Writes `flame.svg` and `top.md` into the folder, and gives their paths.
+    /// Writes `top.md` and `flame.svg` into the folder, the latter not for stages, and gives their
+    /// paths.
     ///
     /// # Errors
     /// A sentence that says what the profiler did not write, or what cannot be read or written.
-    pub fn finish(&self, title: &str) -> Result<[PathBuf; 2], String> {
+    pub fn finish(&self, title: &str) -> Result<Vec<PathBuf>, String> {
+        let write = |name: &str, text: String| {
+            let path = self.folder.join(name);
+            let cannot = |error| format!("cannot write {}: {error}", path.display());
+            fs::write(&path, text).map_err(cannot).map(|()| path)
+        };
+        if self.tool == Tool::Stages {
+            return Ok(vec![write("top.md", self.stages(title)?)?]);
+        }
         let at = self.folder.display();
         let stacks = self.stacks().map_err(|error| format!("the profile in {at}: {error}"))?;
         if stacks.total() == 0 {
@@ -116,13 +129,25 @@ impl Profile {
         }
         let (what, unit) = (self.tool.what(), self.tool.unit());
         let title = format!("{what} of {title}, by {}", self.name());
-        let write = |name: &str, text: String| {
-            let path = self.folder.join(name);
-            let cannot = |error| format!("cannot write {}: {error}", path.display());
-            fs::write(&path, text).map_err(cannot).map(|()| path)
-        };
         let graph = write("flame.svg", flame::svg(&stacks, &title, unit))?;
-        Ok([graph, write("top.md", stacks.top(&title, unit))?])
+        Ok(vec![graph, write("top.md", stacks.top(&title, unit))?])
+    }
+
+    /// The stages of every process that told them.
+    fn stages(&self, title: &str) -> Result<String, String> {
+        let wrong = |error: io::Error| format!("the stages in {}: {error}", self.folder.display());
+        let files = self.raw().map_err(wrong)?;
+        if files.is_empty() {
+            return Err(format!(
+                "`{title}` did not tell its stages: `mcplane fixture` does, and so can a server \
+                 on mcplane (docs/lab/observe.md)"
+            ));
+        }
+        let mut out = format!("# Stages of `{title}`\n");
+        for file in files {
+            text(&file).and_then(|json| stages::add(&json, &mut out)).map_err(wrong)?;
+        }
+        Ok(out)
     }
 
     fn stacks(&self) -> io::Result<Stacks> {
@@ -133,6 +158,7 @@ impl Profile {
                 Tool::Heaptrack { .. } => return self.heaptrack(&file),
                 Tool::Callgrind => callgrind::add(&text(&file)?, &mut stacks),
                 Tool::Massif => massif::add(&text(&file)?, &mut stacks),
+                Tool::Stages => {}
             }
         }
         Ok(stacks)

@@ -9,7 +9,7 @@ use std::process::{Command as StdCommand, Stdio};
 
 use mcplane_process::Command;
 
-use super::Kind;
+use super::{Kind, stages};
 
 /// Programs that start others and do little themselves.
 const STARTERS: [&str; 8] = ["sh", "bash", "dash", "zsh", "env", "npx", "uv", "uvx"];
@@ -29,6 +29,8 @@ pub(super) enum Tool {
     Heaptrack { preload: PathBuf, interpret: PathBuf, print: PathBuf },
     /// Some twenty times slower.
     Massif,
+    /// A server on mcplane itself.
+    Stages,
 }
 
 impl Tool {
@@ -36,6 +38,7 @@ impl Tool {
     pub(super) fn choose(kind: Kind, command: &[OsString]) -> Result<Self, String> {
         let valgrind = on_path("valgrind").is_some();
         match kind {
+            Kind::Stages => Ok(Self::Stages),
             Kind::Cpu if may_perf() => Ok(Self::Perf),
             Kind::Cpu if valgrind => Ok(Self::Callgrind),
             Kind::Cpu => Err("--profile cpu needs perf, or valgrind in its place, and finds neither, \
@@ -57,12 +60,13 @@ impl Tool {
             Self::Callgrind => "valgrind's callgrind",
             Self::Heaptrack { .. } => "heaptrack",
             Self::Massif => "valgrind's massif",
+            Self::Stages => "the server's own clock",
         }
     }
 
     /// Whether it slows a program down by more than a few percent.
     pub(super) const fn is_slow(&self) -> bool {
-        !matches!(self, Self::Perf)
+        !matches!(self, Self::Perf | Self::Stages)
     }
 
     /// How the names of its files begin.
@@ -72,6 +76,7 @@ impl Tool {
             Self::Callgrind => "callgrind.out",
             Self::Heaptrack { .. } => "heaptrack.raw",
             Self::Massif => "massif.out",
+            Self::Stages => "mcplane-stages",
         }
     }
 
@@ -79,6 +84,7 @@ impl Tool {
         match self {
             Self::Perf | Self::Callgrind => "CPU",
             Self::Heaptrack { .. } | Self::Massif => "Heap at its peak",
+            Self::Stages => "Stages",
         }
     }
 
@@ -87,6 +93,7 @@ impl Tool {
             Self::Perf => "samples",
             Self::Callgrind => "instructions",
             Self::Heaptrack { .. } | Self::Massif => "bytes",
+            Self::Stages => "ns",
         }
     }
 
@@ -116,6 +123,7 @@ impl Tool {
                 .args(["-q", "--vgdb=no", "--tool=massif", "--trace-children=yes"])
                 .arg(output("--massif-out-file=", ".%p"))
                 .args(command),
+            Self::Stages => Command::new(program).args(args).env(stages::ENV, file.as_os_str()),
             Self::Heaptrack { preload, .. } => Command::new(program)
                 .args(args)
                 .env("LD_PRELOAD", preload.as_os_str())

@@ -116,6 +116,7 @@ pub(super) struct Model {
 enum Profiled {
     Cpu,
     Heap,
+    Stages,
 }
 
 /// A server.

@@ -24,6 +24,7 @@ use super::outlet::Events;
 use super::relay::{Cancel, Hop};
 use super::{Change, Service};
 use crate::error::Result;
+use crate::stages::Stage;
 
 /// An output buffer that grew beyond this is given back to the allocator once it is empty.
 const OUT_BYTES_KEPT: usize = 1024 * 1024;
@@ -240,7 +241,7 @@ impl Connection {
         if is_batch(&line) {
             return self.batch(now, &line);
         }
-        match Message::scan(line) {
+        match Stage::Parse.of(|| Message::scan(line)) {
             Ok(message) => self.message(now, message),
             Err(failure) => self.refuse(&failure),
         }
@@ -297,7 +298,7 @@ impl Connection {
     }
 
     fn line_of_batch(&mut self, now: Instant, element: Bytes) {
-        match Message::scan(element) {
+        match Stage::Parse.of(|| Message::scan(element)) {
             Ok(message) if message.method() == Some(Method::Initialize) => {
                 let start = self.out.len();
                 let why = "`initialize` must not be part of a batch";

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use mcplane_proto::error::{ErrorObject, shorten};
 use mcplane_proto::message::{Message, Part, write};
@@ -25,6 +26,7 @@ use super::prompt::{Prompt, PromptArguments};
 use super::resource::ResourceRequest;
 use super::rounds::Rounds;
 use super::tool::{Arguments, CompiledTool};
+use crate::stages::{self, Stage};
 
 impl Connection {
     /// One request, from its parameters to its handler. Errors are answered here.
@@ -51,7 +53,7 @@ impl Connection {
         // Go writes a map that is not there as null.
         let given = message.share(Part::Arguments).filter(|json| **json != *b"null");
         let arguments = Arguments::new(given);
-        if let Err(violations) = tool.input.check(arguments.as_bytes()) {
+        if let Err(violations) = Stage::Validate.of(|| tool.input.check(arguments.as_bytes())) {
             let why = format!("invalid arguments for tool `{name}`: {violations}");
             // From 2025-11-25 on the model reads it and mends its call; before, the client.
             if revision < Revision::V2025_11_25 {
@@ -230,10 +232,11 @@ impl Connection {
         F: FnOnce(O, &mut Reply<'_>) + Send + 'static,
     {
         if let Handler::Inline(handler) = handler {
-            let output = run_contained(|| handler(&context, input))?;
+            let output = Stage::Handler.of(|| run_contained(|| handler(&context, input)))?;
             self.send_notes();
             let start = self.out.len();
-            finish(output, &mut Reply { context: &context, out: &mut self.out });
+            let reply = &mut Reply { context: &context, out: &mut self.out };
+            Stage::Encode.of(|| finish(output, reply));
             self.end_reply(start);
             return Ok(());
         }
@@ -252,21 +255,27 @@ impl Connection {
         let handler = handler.clone();
         let outlet = self.events.outlet();
         let answered = id.clone();
+        let queued = stages::now();
         let task = tokio::spawn(async move {
             let output = match handler {
                 Handler::Waiting(handler) => {
                     let work = handler(context.clone(), input);
-                    place.wait(unless_asking(context.rounds.clone(), work)).await
+                    let work = unless_asking(context.rounds.clone(), work);
+                    place.wait(timed(queued, work)).await
                 }
                 Handler::Blocking(handler) | Handler::Inline(handler) => {
                     let context = context.clone();
-                    place.block(move || handler(&context, input)).await.map(Some)
+                    let work = move || {
+                        Stage::Queue.since(queued);
+                        Stage::Handler.of(|| handler(&context, input))
+                    };
+                    place.block(work).await.map(Some)
                 }
             };
             let mut out = Vec::new();
             let mut reply = Reply { context: &context, out: &mut out };
             match output {
-                Ok(Some(output)) => finish(output, &mut reply),
+                Ok(Some(output)) => Stage::Encode.of(|| finish(output, &mut reply)),
                 Ok(None) => reply.ask(),
                 Err(error) => reply.error(&error),
             }
@@ -276,6 +285,15 @@ impl Connection {
         self.begin(id, Work::Task(stop, task.abort_handle()));
         Ok(())
     }
+}
+
+/// A handler whose turn has come.
+async fn timed<T>(queued: Option<Instant>, work: impl Future<Output = T>) -> T {
+    Stage::Queue.since(queued);
+    let start = stages::now();
+    let output = work.await;
+    Stage::Handler.since(start);
+    output
 }
 
 /// Runs a handler until it is done, or asks something that only another round can answer (`None`).

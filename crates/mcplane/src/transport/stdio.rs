@@ -17,6 +17,7 @@ use tokio::net::unix::pipe;
 
 use super::Transport;
 use crate::error::{Error, Result};
+use crate::stages::{self, Stage};
 
 /// Standard input and output of this process. Open it once.
 #[derive(Debug, Default)]
@@ -82,11 +83,16 @@ impl AsyncRead for StdioReader {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().0 {
+        let start = stages::now();
+        let outcome = match &mut self.get_mut().0 {
             ReadEnd::Pipe(end) => Pin::new(end).poll_read(cx, buffer),
             ReadEnd::Socket(end) => Pin::new(end).poll_read(cx, buffer),
             ReadEnd::Thread(end) => Pin::new(end).poll_read(cx, buffer),
+        };
+        if outcome.is_ready() {
+            Stage::Read.since(start);
         }
+        outcome
     }
 }
 
@@ -126,11 +132,12 @@ impl AsyncWrite for StdioWriter {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().0 {
+        let end = &mut self.get_mut().0;
+        Stage::Write.of(|| match end {
             WriteEnd::Pipe(end) => Pin::new(end).poll_write(cx, bytes),
             WriteEnd::Socket(end) => Pin::new(end).poll_write(cx, bytes),
             WriteEnd::Thread(end, _) => Pin::new(end).poll_write(cx, bytes),
-        }
+        })
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

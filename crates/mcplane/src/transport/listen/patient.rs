@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::Limits;
 use super::connections::End;
+use crate::stages::{self, Stage};
 
 thread_local! {
     /// The stream that this thread read last.
@@ -123,8 +124,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
+        let start = stages::now();
         match Pin::new(&mut this.stream).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
+                Stage::Read.since(start);
                 if buffer.filled().len() > before {
                     this.heard();
                 } else if let Some(closed) = this.closed.take() {
@@ -149,7 +152,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         if this.gives_way(cx) {
             return Poll::Pending;
         }
-        let outcome = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        let outcome = Stage::Write.of(|| Pin::new(&mut this.stream).poll_write(cx, bytes));
         this.wrote(cx, outcome)
     }
 
@@ -162,7 +165,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         if this.gives_way(cx) {
             return Poll::Pending;
         }
-        let outcome = Pin::new(&mut this.stream).poll_write_vectored(cx, pieces);
+        let stream = Pin::new(&mut this.stream);
+        let outcome = Stage::Write.of(|| stream.poll_write_vectored(cx, pieces));
         this.wrote(cx, outcome)
     }
 

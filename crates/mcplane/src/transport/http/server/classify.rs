@@ -11,6 +11,7 @@ use mcplane_proto::version::{Era, Revision};
 
 use super::{Reply, VERSION};
 use crate::server::Service;
+use crate::stages::Stage;
 
 /// What a POST brought.
 pub(super) enum Payload {
@@ -87,7 +88,7 @@ pub(super) fn classify(
     if is_batch(&body) {
         return batch(body);
     }
-    let message = Message::scan(body).map_err(|failure| {
+    let message = Stage::Parse.of(|| Message::scan(body)).map_err(|failure| {
         let id = failure.id.as_ref().map(|id| {
             let mut json = Vec::new();
             id.write_json(&mut json);
@@ -97,7 +98,7 @@ pub(super) fn classify(
     })?;
     let is_request = matches!(message.kind(), Kind::Request | Kind::Notification);
     if is_request && message.part(Part::ProtocolVersion).is_some() {
-        return match check_mirror(headers, &message, service) {
+        return match Stage::Validate.of(|| check_mirror(headers, &message, service)) {
             Ok(()) => Ok(Payload::Modern(message)),
             Err(error) => Err(Misfit::new(Some(&message), error)),
         };
