@@ -52,17 +52,19 @@ impl Side {
         let by = format!("{name} by A [95 %]");
         writeln!(
             out,
-            "\n{:<14}{:>12}{:>12}   {by:<24}{:<38}{:>8}  verdict",
+            "\n{:<14}{:>12}{:>12}   {by:<26} {:<36}{:>8}  verdict",
             "", "A", name, "difference [95 %]", "p"
         )?;
         for row in &self.comparisons {
             let Comparison { metric, ratio, .. } = row;
-            let ratio = format!("{:.3} [{:.3}, {:.3}]", ratio.value, ratio.low, ratio.high);
+            let digits = if ratio.high < 100.0 { 3 } else { 1 };
+            let of = |value: f64| format!("{value:.digits$}");
+            let ratio = format!("{} [{}, {}]", of(ratio.value), of(ratio.low), of(ratio.high));
             let shift = row.shift.map_or_else(|| "n/a".to_owned(), |shift| signed(*metric, &shift));
             let p = row.mann_whitney.map_or_else(|| "n/a".to_owned(), |test| p_value(test.p));
             writeln!(
                 out,
-                "  {metric:<12}{:>12}{:>12}   {ratio:<24}{shift:<38}{p:>8}  {}",
+                "  {metric:<12}{:>12}{:>12}   {ratio:<26} {shift:<36}{p:>8}  {}",
                 metric.show(row.a),
                 metric.show(row.b),
                 row.verdict
