@@ -8,7 +8,7 @@ use crate::report::document::Document;
 use crate::report::markup::{e, short};
 use crate::report::terminal::{bytes, count, digits, na, ns, rate, time};
 use crate::report::{Limit, Ratio, Ratios, Results, Run};
-use crate::verdict::Verdict;
+use crate::verdict::{Side, Verdict};
 
 /// Most rows of a table.
 const ROWS_MAX: usize = 80;
@@ -60,7 +60,19 @@ impl Document {
         if rows.is_empty() {
             return;
         }
+        let of = |side: &Side| {
+            let rss = side
+                .rss_bytes
+                .map_or_else(na, |rss| format!("{:.1} MiB", rss / f64::from(1 << 20)));
+            let processes = side.processes.map_or_else(na, |n| format!("{n:.0}"));
+            [side.name.clone(), side.target.clone(), side.spoken.clone(), rss, processes]
+                .map(|text| (text, false))
+                .to_vec()
+        };
+        let sides = self.files.iter().flat_map(|file| &file.sides).map(of).collect();
         section(out, "Comparison", |out| {
+            let head = ["side", "what", "spoken", "memory", "processes"];
+            out.push_str(&table("The sides; medians of each run's most", &head, sides));
             let _ = write!(out, "<div class=\"charts one\">{}</div>", self.forests());
             let head = ["side", "figure", "÷ A", "95 % interval", "pairs", "verdict", "because"];
             out.push_str(&table("Each side by the first, run by run", &head, rows));
