@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::siege::{Target, descriptors, resident_bytes, siege};
 use crate::wire::{LATEST_LEGACY, Request, Wire, initialize, wait};
-use crate::world::{limits, until};
+use crate::world::limits;
 
 /// Connections that idle at the same time, if so many descriptors can be had.
 const IDLE: usize = 10_000;
@@ -57,7 +57,6 @@ fn ten_thousand_idle_connections() {
         };
         assert!(timeout(minute, all).await.is_ok(), "{} of {count} came", tasks() - others);
         let each = resident_bytes().saturating_sub(before) / count;
-        println!("{each} bytes for each of {count}");
         assert!(each <= IDLE_BYTES_MAX, "{each} bytes for each of {count}");
         let answer = world.send(&Request::call(1, "echo", json!({"text": "room"}))).await;
         assert_eq!(answer.text(), "room");
