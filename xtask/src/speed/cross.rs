@@ -94,15 +94,23 @@ pub fn cross(root: &Path) -> anyhow::Result<()> {
         bail!("neither `wrk` nor `oha` is installed: `apt-get install wrk`, `cargo install oha`");
     }
     let generators: Vec<&str> = std::iter::once("mcplane").chain(others.iter().copied()).collect();
-    let columns = ["calls per second", "median latency in ms"];
     let mut summary = heading();
     for load in &LOADS {
         let script = folder.join(format!("cross-{}.lua", load.tool));
         fs::write(&script, load.lua())?;
         let rounds = measure(root, load, &others, &script)?;
-        let raw = json!({"generators": generators, "columns": columns, "rounds": rounds});
+        let rows = rounds.iter().enumerate().flat_map(|(round, seen)| {
+            generators.iter().zip(seen).map(move |(generator, [calls_per_s, p50_ms])| {
+                json!({
+                    "generator": generator,
+                    "round": round + 1,
+                    "calls_per_s": calls_per_s,
+                    "p50_ms": p50_ms,
+                })
+            })
+        });
         let file = folder.join(format!("cross-{}.json", load.tool));
-        fs::write(file, serde_json::to_vec_pretty(&raw)?)?;
+        fs::write(file, serde_json::to_vec_pretty(&rows.collect::<Vec<_>>())?)?;
         summarise(&mut summary, load, &others, &rounds);
     }
     fs::write(folder.join("summary-cross.md"), &summary)?;
