@@ -26,6 +26,7 @@ use std::time::Duration;
 use mcplane_process::Command;
 
 use self::stacks::Stacks;
+pub use self::stages::Stages;
 use self::tool::Tool;
 use crate::plan::Plan;
 
