@@ -2,6 +2,7 @@
 //!
 //! - `broken`: servers that cannot be spoken to
 //! - `bench`: measuring that fails, breaks off or is interrupted
+//! - `compare`: servers in turns
 //! - `import`: settings from those of a desktop client
 //! - `lint`: whether published figures can be true
 //! - `inspect`: looking, calling, and the command line
@@ -24,6 +25,7 @@
 
 mod bench;
 mod broken;
+mod compare;
 mod fixture;
 mod import;
 mod inspect;

@@ -101,9 +101,16 @@ pub struct CompareArgs {
     /// Keep generator and servers on this core
     #[arg(long, value_name = "CPU")]
     pub pin: Option<usize>,
-    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18
-    #[arg(long, visible_alias = "revision", value_name = "ERA", default_value = "auto")]
-    pub era: Speak,
+    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18; one for all, or one for
+    /// each target and then each gateway, with commas
+    #[arg(
+        long,
+        visible_alias = "revision",
+        value_name = "ERA",
+        default_value = "auto",
+        value_delimiter = ','
+    )]
+    pub era: Vec<Speak>,
     /// Header of every HTTP request and of the WebSocket handshake to every address (repeatable)
     #[arg(long = "header", value_name = "'NAME: VALUE'")]
     pub headers: Vec<String>,
@@ -167,6 +174,13 @@ fn asked(args: &CompareArgs) -> Result<(Vec<(Subject, Role)>, Plan), String> {
         let server = args.targets.first().map_or("", String::as_str);
         subjects.push((Subject::gateway(gateway, server, &args.headers)?, Role::Gateway));
     }
+    for (at, (subject, _)) in subjects.iter_mut().enumerate() {
+        subject.speak = match args.era.as_slice() {
+            [all] => *all,
+            each if each.len() == count => each.get(at).copied().unwrap_or_default(),
+            each => return Err(format!("--era: {} for {count} targets", each.len())),
+        };
+    }
     if !args.no_calibration {
         let base = subjects.first().map(|(base, _)| (base.clone(), Role::Calibration));
         subjects.extend(base);
@@ -182,7 +196,6 @@ fn asked(args: &CompareArgs) -> Result<(Vec<(Subject, Role)>, Plan), String> {
         start_timeout: args.start_timeout,
         sessions: args.sessions,
         check: !args.no_check,
-        speak: args.era,
         pin: args.pin,
         slices: 1,
         ..Plan::default()
@@ -263,6 +276,19 @@ mod tests {
     }
 
     #[test]
+    fn each_target_has_its_era() {
+        let eras = |words: &[&str]| {
+            let (subjects, _) = asked(&parse(words).unwrap()).unwrap();
+            subjects.into_iter().map(|(subject, _)| subject.speak).collect::<Vec<_>>()
+        };
+        let (old, new) = ("legacy".parse().unwrap(), "modern".parse().unwrap());
+        let own = ["a", "b", "--through", "gw -- {server}", "--era", "legacy,modern,modern"];
+        assert_eq!(eras(&own), [old, new, new, old]);
+        assert_eq!(eras(&["a", "b", "--era", "modern"]), [new; 3]);
+        assert_eq!(eras(&["a", "b"]), [Speak::default(); 3]);
+    }
+
+    #[test]
     fn flags_reach_the_plan() {
         let words = ["a", "b", "-c", "4", "-d", "1s", "--warmup", "20", "--effect", "2.5%"];
         let args = parse(&words).unwrap();
@@ -276,6 +302,8 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         assert!(roles(&["a"]).unwrap_err().contains("2 to 16"));
         assert!(roles(&["a", "b", "--pairs", "2"]).unwrap_err().starts_with("--pairs"));
+        let eras = ["a", "b", "c", "--era", "legacy,modern"];
+        assert_eq!(roles(&eras).unwrap_err(), "--era: 2 for 3 targets");
         assert!(roles(&["a", "b", "-c", "0"]).unwrap_err().starts_with("--concurrency"));
         assert!(roles(&["a", "'b"]).unwrap_err().contains("not closed"));
         for words in [&[][..], &["a", "--effect", "0"], &["a", "--args", "{}"]] {

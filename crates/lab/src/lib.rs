@@ -73,6 +73,7 @@ pub use ladder::{Ladder, RUNGS_MAX, Step, Steps, climb};
 pub use limit::{Found, Probe, find_limit};
 pub use load::{Arrivals, Shape, Spacing, Template, Think};
 pub use observe::{ResourceSecond, Resources};
+pub use pin::pinned;
 pub use plan::{
     CONCURRENCY_MAX, DURATION_MAX, NUMBER, OPEN_IN_FLIGHT, Plan, PlanError, RATE_PER_S_MAX,
     SESSIONS_MAX, Speak, TOOLS_MAX, Until,

@@ -1,6 +1,28 @@
 //! Keeping the generator, and the servers that it starts, on one core.
 
-pub(crate) use os::{Affinity, pin};
+use crate::Error;
+
+pub(crate) use os::Affinity;
+
+/// What `work` gives on this thread, which runs on one core meanwhile, as does what it starts;
+/// without a core, where it is.
+///
+/// # Errors
+/// When the core is none of those that this process may use, or cannot be chosen here.
+pub fn pinned<T>(cpu: Option<usize>, work: impl FnOnce() -> T) -> Result<T, Error> {
+    let before = pin(cpu)?;
+    let value = work();
+    if let Some(before) = before {
+        before.restore();
+    }
+    Ok(value)
+}
+
+/// Keeps this thread, and what it starts from now on, on this core; gives the cores that it had.
+pub(crate) fn pin(cpu: Option<usize>) -> Result<Option<Affinity>, Error> {
+    let wrong = |cpu, source| Error::Machine { what: format!("--pin {cpu}"), source };
+    cpu.map(|cpu| os::pin(cpu).map_err(|source| wrong(cpu, source))).transpose()
+}
 
 #[cfg(target_os = "linux")]
 mod os {
@@ -19,8 +41,7 @@ mod os {
         }
     }
 
-    /// Pins this thread, and what it starts from now on, to one core.
-    pub(crate) fn pin(cpu: usize) -> io::Result<Affinity> {
+    pub(super) fn pin(cpu: usize) -> io::Result<Affinity> {
         let before = sched_getaffinity(None)?;
         let no_such = || io::Error::other("this process may not run on that core");
         if cpu >= CpuSet::MAX_CPU || !before.is_set(cpu) {
@@ -47,7 +68,7 @@ mod os {
     }
 
     /// Not possible here.
-    pub(crate) fn pin(_: usize) -> io::Result<Affinity> {
+    pub(super) fn pin(_: usize) -> io::Result<Affinity> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 }
@@ -60,10 +81,13 @@ mod tests {
     fn a_pinned_thread_has_one_core_and_gets_the_others_back() {
         let cores = || std::thread::available_parallelism().unwrap().get();
         let before = cores();
-        let affinity = (0..1024).find_map(|cpu| pin(cpu).ok()).unwrap();
+        let affinity = (0..1024).find_map(|cpu| pin(Some(cpu)).ok()?).unwrap();
         assert_eq!(cores(), 1);
-        assert!(pin(1_000_000).is_err());
+        assert!(pin(Some(1_000_000)).is_err());
         affinity.restore();
         assert_eq!(cores(), before);
+        let cpu = (0..1024).find(|cpu| pinned(Some(*cpu), cores).is_ok_and(|cores| cores == 1));
+        assert!(cpu.is_some() && pinned(Some(1_000_000), cores).is_err());
+        assert_eq!((cores(), pinned(None, cores).unwrap()), (before, before));
     }
 }

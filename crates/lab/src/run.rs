@@ -86,21 +86,17 @@ fn on_this_thread<T>(
     plan: &Plan,
     work: impl AsyncFnOnce(Option<Affinity>) -> T,
 ) -> Result<T, Error> {
-    let machine = |what: String, source| Error::Machine { what, source };
-    let affinity = match plan.pin {
-        Some(cpu) => Some(pin(cpu).map_err(|source| machine(format!("--pin {cpu}"), source))?),
-        None => None,
-    };
+    let affinity = pin(plan.pin)?;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     if plan.arrivals.is_some() {
         sharpen();
         // While it waits for the next call to be due, no answer is read late.
         builder.event_interval(1);
     }
-    let runtime = builder
-        .enable_all()
-        .build()
-        .map_err(|source| machine("cannot start the generator".to_owned(), source))?;
+    let runtime = builder.enable_all().build().map_err(|source| Error::Machine {
+        what: "cannot start the generator".to_owned(),
+        source,
+    })?;
     Ok(runtime.block_on(work(affinity)))
 }
 

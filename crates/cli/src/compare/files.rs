@@ -44,7 +44,8 @@ pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     }
     let mut files = Vec::new();
     for path in &args.targets {
-        let text = input::read(path.as_ref()).with_context(|| format!("cannot read {path}"))?;
+        let text = input::read(path.as_ref(), input::RESULT_BYTES_MAX)
+            .with_context(|| format!("cannot read {path}"))?;
         match Recorded::parse(text.as_bytes()) {
             Ok(read) => files.push((path.as_str(), read)),
             Err(wrong) => return Ok(complain(&format!("{path}: {wrong}"), 2)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcplane_lab::report::Run;
 use mcplane_lab::verdict::Role;
-use mcplane_lab::{Control, Error, Floor, Plan, Target, run};
+use mcplane_lab::{Control, Error, Floor, Plan, Target, pinned, run};
 
 use super::service::Service;
 use super::words::Subject;
@@ -30,7 +30,7 @@ pub(super) fn measure(
             order.reverse();
         }
         for ((subject, _), (name, _, runs)) in order {
-            let plan = after(plan, runs.first());
+            let plan = Plan { speak: subject.speak, ..after(plan, runs.first()) };
             let watcher =
                 Watcher::start(control, format!("{}/{pairs} {}", round + 1, shorten(name)));
             let outcome = once(subject, &plan, control);
@@ -61,8 +61,8 @@ fn once(subject: &Subject, plan: &Plan, control: &Arc<Control>) -> Result<Run, E
     let (Some(command), Target::Remote(remote)) = (&subject.service, &subject.target) else {
         return run(plan, &subject.target, &Floor::Off, control);
     };
-    let service = Service::start(command, &subject.place, plan.start_timeout, control)
-        .map_err(|what| Error::Unreachable { what })?;
+    let start = || Service::start(command, &subject.place, plan.start_timeout, control);
+    let service = pinned(plan.pin, start)?.map_err(|what| Error::Unreachable { what })?;
     let remote = remote.as_ref().clone().pid(Some(service.pid()));
     let outcome = run(plan, &Target::Remote(Box::new(remote)), &Floor::Off, control);
     service.stop();

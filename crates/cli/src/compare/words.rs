@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mcplane_lab::{Address, Remote, Served, Target, Transport};
+use mcplane_lab::{Address, Remote, Served, Speak, Target, Transport};
 use mcplane_process::Command;
 
 /// Where a server's command goes in that of a gateway.
@@ -14,6 +14,8 @@ pub(super) struct Subject {
     /// As the user wrote it.
     pub(super) name: String,
     pub(super) target: Target,
+    /// The handshake with it.
+    pub(super) speak: Speak,
     /// A command that has to be started before, because it does not say where it listens.
     pub(super) service: Option<Command>,
     /// `HOST:PORT`, or the path of a Unix socket, where that command will listen.
@@ -63,7 +65,10 @@ impl Subject {
         mut way: Way,
         headers: &[String],
     ) -> Result<Self, String> {
-        let at = |target, service, place| Self { name: text.to_owned(), target, service, place };
+        let at = |target, service, place| {
+            let (name, speak) = (text.to_owned(), Speak::default());
+            Self { name, target, speak, service, place }
+        };
         if let [word] = words.as_slice()
             && is_address(word)
         {

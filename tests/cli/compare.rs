@@ -1,0 +1,103 @@
+//! `mcplane compare` with real processes: servers in turns, a gateway, a core of their own, and what cannot be compared.
+
+use std::{fs, net::TcpListener};
+
+use mcplane_tests::child::{Ended, binary, mcplane};
+use serde_json::Value;
+
+use crate::{LIMIT, file};
+
+/// Three short runs of each target.
+fn compare(words: &[&str]) -> Ended {
+    let quick = ["compare", "--pairs", "3", "-n", "200", "--warmup", "20"];
+    mcplane(
+        &[&quick[..], &["--tool", "echo", "--args", r#"{"message":"x"}"#], words].concat(),
+        LIMIT,
+    )
+}
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// An address where nobody listens, until somebody takes it.
+fn free() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn servers_are_measured_in_turns() {
+    let starts = file("starts");
+    let server = |name: &str| {
+        format!("sh -c 'echo {name} >> {}; exec {} fixture'", starts.display(), binary())
+    };
+    let (one, other) = (server("one"), server("other"));
+    let report = json(&compare(&[&one, &other, "--json", "-"]).ok().left_nothing());
+    let sides = report["sides"].as_array().unwrap();
+    let of = |key: &str| sides.iter().map(|side| side[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("role"), ["base", "rival", "calibration"]);
+    assert_eq!((of("runs"), of("errors")), (vec![3.into(); 3], vec![0.into(); 3]));
+    assert!(sides[0]["comparisons"].as_array().unwrap().is_empty());
+    for side in &sides[1..] {
+        let first = &side["comparisons"][0];
+        let [low, ratio, high] = ["low", "value", "high"].map(|key| first["ratio"][key].as_f64());
+        assert!(low <= ratio && ratio <= high && low > Some(0.0), "{first:#}");
+    }
+    // Forwards, backwards, forwards; the first one closes each turn once more, for calibration.
+    let order = fs::read_to_string(starts).unwrap();
+    let turns = ["one other one", "one other one", "one other one"].join(" ");
+    assert_eq!(order.split_whitespace().collect::<Vec<_>>().join(" "), turns);
+}
+
+#[test]
+fn what_a_gateway_costs() {
+    let server = format!("{} fixture", binary());
+    let gateway = format!("{} serve --listen 127.0.0.1:0 -- {{server}}", binary());
+    let ended = compare(&[&server, "--through", &gateway, "--no-calibration", "--json", "-"]);
+    let report = json(&ended.ok().left_nothing());
+    let [direct, through] = [&report["sides"][0], &report["sides"][1]];
+    assert_eq!((&direct["role"], &through["role"]), (&"base".into(), &"gateway".into()));
+    // Behind it are the server and who kills that should the gateway be killed.
+    assert_eq!((&direct["processes"], &through["processes"]), (&1.0.into(), &3.0.into()));
+}
+
+/// A command that listens where it is told is pinned like one that is spoken to over its pipes.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_that_listens_has_the_same_core() {
+    let allowed = fs::read_to_string("/proc/self/status").unwrap();
+    let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let core = list.trim().split([',', '-']).next_back().unwrap();
+    let (address, seen) = (free(), file("cores"));
+    let target = format!(
+        "sh -c 'grep Cpus_allowed_list: /proc/self/status >> {}; exec {} fixture --transport http \
+         --accept-rate 0 --listen {address}' @ http://{address}/mcp",
+        seen.display(),
+        binary(),
+    );
+    compare(&[&target, "--pin", core, "--no-calibration"]).code(2);
+    compare(&[&target, &target, "--pin", core, "--no-calibration"]).ok().left_nothing();
+    let seen = fs::read_to_string(seen).unwrap();
+    let cores: Vec<_> = seen.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(cores, [core; 6], "{allowed}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_named() {
+    let server = format!("{} fixture", binary());
+    let none = compare(&[&server, "no-such-program-anywhere"]).code(3).left_nothing();
+    assert!(none.stderr.contains("no-such-program-anywhere"), "{none}");
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let target = format!("{} fixture @ http://{address}/mcp", binary());
+    let ended = compare(&[&server, &target]).code(3).left_nothing();
+    assert!(ended.stderr.contains(&format!("{address} is taken already")), "{ended}");
+
+    let deaf = format!("sh -c 'echo sorry >&2' @ http://{}/mcp", free());
+    let ended = compare(&[&server, &deaf]).code(3).left_nothing();
+    assert!(ended.stderr.contains("it ended") && ended.stderr.contains("sorry"), "{ended}");
+
+    let ended = compare(&[&server, &server, "--pin", "4000"]).left_nothing();
+    assert!(ended.stderr.contains("--pin 4000"), "{ended}");
+}
