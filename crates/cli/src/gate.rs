@@ -55,7 +55,8 @@ pub struct GateArgs {
 pub fn run(args: &GateArgs) -> anyhow::Result<ExitCode> {
     let read = |path: &Path| {
         let wrong = |what: String| format!("{}: {what}", path.display());
-        let text = input::read(path).map_err(|error| wrong(error.to_string()))?;
+        let text =
+            input::read(path, input::RESULT_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
         Recorded::parse(text.as_bytes()).map_err(|error| wrong(error.to_string()))
     };
     let (baseline, result) = match (read(&args.baseline), read(&args.result)) {

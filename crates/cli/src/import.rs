@@ -14,6 +14,9 @@ use mcplane_gateway::config::{import, to_toml};
 
 use crate::input;
 
+/// Most bytes of the file.
+const BYTES_MAX: u64 = 16 << 20;
+
 #[derive(Args, Debug)]
 pub struct ImportArgs {
     /// The file with `mcpServers` (Claude, Cursor, Windsurf, ...) or `servers` (VS Code); `-` is
@@ -30,7 +33,8 @@ pub struct ImportArgs {
 /// Writes the settings, and what is to be said about them on standard error.
 pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let shown = args.file.display();
-    let json = input::read(&args.file).with_context(|| format!("cannot read {shown}"))?;
+    let json =
+        input::read(&args.file, BYTES_MAX).with_context(|| format!("cannot read {shown}"))?;
     let (config, notes) = import(&json).with_context(|| format!("cannot import {shown}"))?;
     let toml = to_toml(&config);
     match &args.output {

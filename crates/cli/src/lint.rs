@@ -51,7 +51,7 @@ pub fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
         } else {
             file.display().to_string()
         };
-        let audit = input::read(file)
+        let audit = input::read(file, input::RESULT_BYTES_MAX)
             .map_err(|error| format!("cannot read it: {error}"))
             .and_then(|text| lint(&text).map_err(|error| error.to_string()));
         code = code.max(match &audit {

@@ -71,7 +71,8 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let mut texts = Vec::new();
     for path in &args.files {
         let name = path.display().to_string();
-        let text = input::read(path).with_context(|| format!("cannot read {name}"))?;
+        let text = input::read(path, input::RESULT_BYTES_MAX)
+            .with_context(|| format!("cannot read {name}"))?;
         texts.push((name, text));
     }
     let document = Document::read(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
