@@ -19,7 +19,7 @@ use crate::world::limits;
 const IDLE: usize = 10_000;
 
 /// Most memory of an idle connection, the runtime's share included, in bytes.
-const IDLE_BYTES_MAX: usize = 12 * 1024;
+const IDLE_BYTES_MAX: usize = 8 * 1024;
 
 /// Where the clients of [`ten_thousand_idle_connections`] go, in a process of their own: both ends
 /// in one would need twice the descriptors.

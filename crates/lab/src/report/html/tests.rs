@@ -97,7 +97,10 @@ fn a_ladder_has_a_knee_where_it_bends() {
     };
     let bent = page([500.0, 990.0, 1_000.0]);
     assert!(bent.contains("3 loads; the knee is at 2.") && bent.contains(">knee</text>"));
-    assert!(!page([100.0, 200.0, 400.0]).contains("knee</text>"), "it still rises");
+    let straight = page([100.0, 200.0, 400.0]);
+    for knee in ["the knee is at", ">knee</text>"] {
+        assert!(!straight.contains(knee), "it still rises");
+    }
 }
 
 #[test]
