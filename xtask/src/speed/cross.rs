@@ -96,7 +96,7 @@ pub fn cross(root: &Path) -> anyhow::Result<()> {
     let generators: Vec<&str> = std::iter::once("mcplane").chain(others.iter().copied()).collect();
     let mut summary = heading();
     for load in &LOADS {
-        let script = folder.join(format!("cross-{}.lua", load.tool));
+        let script = root.join("target").join(format!("cross-{}.lua", load.tool));
         fs::write(&script, load.lua())?;
         let rounds = measure(root, load, &others, &script)?;
         let rows = rounds.iter().enumerate().flat_map(|(round, seen)| {
