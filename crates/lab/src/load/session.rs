@@ -1,11 +1,11 @@
 //! One session under load: a closed loop that keeps its slots full, or an open loop that begins each
 //! call when it is meant to.
 //!
-//! One future reads and writes. Over one stream, whatever has arrived is taken in one go, and the
-//! calls that replace it leave in one write; the clock is read once per batch of answers and once
-//! per batch of calls. Where each call has a connection of its own, each answer is taken when it is
-//! read and the call that replaces it leaves at once, each with the clock read for it. A full pipe
-//! towards the server never keeps answers from being read.
+//! One future reads and writes: first whatever has arrived, then the calls that replace it, so that
+//! no answer waits for a call to be written. Over one stream the clock is read once per batch of
+//! answers and once per batch of calls, which leave in one write. Where each call has a connection of
+//! its own, the clock is read for each answer and for each call. A full pipe towards the server
+//! never keeps answers from being read.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -170,9 +170,6 @@ impl Drive<'_> {
                 Poll::Ready(Ok(())) => self.take(Instant::now()),
                 Poll::Ready(Err(broken)) => return self.die(broken.into_text()),
                 Poll::Pending => break,
-            }
-            if per_call && self.weary.is_none() {
-                self.refill(per_call);
             }
         }
         loop {
