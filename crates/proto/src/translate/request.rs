@@ -1,6 +1,6 @@
 //! A client's request for an upstream.
 
-use super::text::{Edit, New, Object, member, members, one_line, splice};
+use super::text::{Edit, New, Object, cut, member, members, one_line, splice};
 use crate::message::{Message, Part, decode_text};
 use crate::meta;
 use crate::method::Method;
@@ -61,16 +61,29 @@ pub fn request(message: &Message, from: Revision, onward: &Onward<'_>, out: &mut
     let modern = to == Era::Modern;
     // A legacy server that also speaks 2026-07-28 would take such a request for a modern one.
     let posing = !modern && message.part(Part::ProtocolVersion).is_some();
-    if from.era() != to || posing || (modern && !onward.retry.is_empty()) {
-        rewrite(message, from.era(), onward, out);
-    } else {
-        splice_request(message, onward, out);
+    let differs = from.era() != to || posing || (modern && !onward.retry.is_empty());
+    match bare(message).filter(|_| differs && !modern) {
+        Some(envelope) => splice_request(message, onward, Some((envelope, New::Json(b""))), out),
+        None if differs => rewrite(message, from.era(), onward, out),
+        None => splice_request(message, onward, None, out),
     }
     one_line(out, start);
 }
 
+/// `_meta` with its key, if there is nothing in it but the envelope of a modern hop, and nothing else
+/// that a legacy upstream has no words for: without it the request is a legacy one.
+fn bare(message: &Message) -> Option<&[u8]> {
+    let meta = message.part(Part::Meta)?;
+    let is_retry = [Part::InputResponses, Part::RequestState].map(|part| message.part(part));
+    let is_bare = || members(meta).all(|member| is_of_the_hop(&member.name()));
+    if is_retry != [None; 2] || !is_bare() {
+        return None;
+    }
+    cut(message.bytes(), b"\"_meta\"", meta)
+}
+
 /// The fast path: the hop's own values are replaced where they are.
-fn splice_request(message: &Message, onward: &Onward<'_>, out: &mut Vec<u8>) {
+fn splice_request(message: &Message, onward: &Onward<'_>, envelope: Edit<'_>, out: &mut Vec<u8>) {
     let modern = onward.revision.era() == Era::Modern;
     let capabilities = onward.capabilities.filter(|_| modern).map(New::Json);
     let version = Some(New::Text(onward.revision.as_str())).filter(|_| modern);
@@ -81,6 +94,7 @@ fn splice_request(message: &Message, onward: &Onward<'_>, out: &mut Vec<u8>) {
         edit(message, Part::ProtocolVersion, version),
         edit(message, Part::ClientCapabilities, capabilities),
         rename(message, onward),
+        envelope,
     ];
     splice(message.bytes(), edits, out);
 }

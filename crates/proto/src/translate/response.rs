@@ -2,7 +2,7 @@
 
 use super::error::error;
 use super::lower::{lower, modern_tools, needs};
-use super::text::{New, member, members, one_line, splice};
+use super::text::{New, has_members, member, one_line, splice};
 use crate::error::{Code, ErrorObject};
 use crate::message::{Kind, Message, Part, write};
 use crate::meta::SERVER_INFO;
@@ -107,13 +107,13 @@ fn raise(method: Method, answer: &Message, back: &Back<'_>, out: &mut Vec<u8>) {
         named.unwrap_or_default(),
         when(named.is_some(), b"},"),
         when(typed, b"\"resultType\":\"complete\""),
-        when(typed && members(result).next().is_some(), b","),
+        when(typed && has_members(result), b","),
     ];
     let added = back.server_info.filter(|_| meta.is_some_and(|m| member(m, SERVER_INFO).is_none()));
     let name = [
         b"\"io.modelcontextprotocol/serverInfo\":",
         added.unwrap_or_default(),
-        when(meta.is_some_and(|meta| members(meta).next().is_some()), b","),
+        when(meta.is_some_and(has_members), b","),
     ];
     let tools = (method == Method::ToolsList).then(|| modern_tools(result)).flatten();
     let edits = [

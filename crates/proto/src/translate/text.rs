@@ -33,6 +33,27 @@ pub(super) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     members(object).filter(|member| member.name() == name).last().map(|member| member.value)
 }
 
+/// Whether an object has members; what they are is not looked at.
+pub(super) fn has_members(object: &[u8]) -> bool {
+    let inside = object.trim_ascii_start().strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    inside.is_some_and(|inside| inside.starts_with(b"\""))
+}
+
+/// The member of an object in `text` that has this key and this value, which is a slice of `text`,
+/// and the comma that goes with it: without them the object is complete. `None` if the key is
+/// written with escapes.
+pub(super) fn cut<'a>(text: &'a [u8], quoted_key: &[u8], value: &[u8]) -> Option<&'a [u8]> {
+    let start = offset(text, value);
+    let before = text.get(..start)?.trim_ascii_end().strip_suffix(b":")?.trim_ascii_end();
+    let before = before.strip_suffix(quoted_key)?.trim_ascii_end();
+    let after = text.get(start + value.len()..)?;
+    let (before, after) = match before.strip_suffix(b",") {
+        Some(before) => (before, after),
+        None => (before, after.trim_ascii_start().strip_prefix(b",").unwrap_or(after)),
+    };
+    text.get(before.len()..text.len() - after.len())
+}
+
 /// The elements of an array, in order. What is no array has none.
 pub(super) fn elements(array: &[u8]) -> Elements<'_> {
     let mut cursor = Cursor { bytes: array, at: 0 };
@@ -312,6 +333,32 @@ mod tests {
         assert_eq!(found, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
         assert!(pairs("{}").is_empty() && pairs("[1]").is_empty() && pairs("").is_empty());
         assert_eq!(member(br#"{"a":1,"a":2}"#, "a"), Some(&b"2"[..]));
+    }
+
+    #[test]
+    fn a_member_is_cut_out_with_its_comma() {
+        for (text, expected) in [
+            (r#"{"k":{"a":1}}"#, "{}"),
+            (r#"{ "k" : 1 , "b":2}"#, r#"{ "b":2}"#),
+            (r#"{"a":1 , "k":[] }"#, r#"{"a":1  }"#),
+            (r#"{"a":1,"k":null,"b":2}"#, r#"{"a":1,"b":2}"#),
+        ] {
+            let value = member(text.as_bytes(), "k").unwrap();
+            let edit = cut(text.as_bytes(), b"\"k\"", value).map(|old| (old, New::Json(b"")));
+            let mut out = Vec::new();
+            splice(text.as_bytes(), [edit], &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+        let escaped = br#"{"\u006b":1}"#;
+        assert_eq!(cut(escaped, b"\"k\"", member(escaped, "k").unwrap()), None);
+        assert_eq!(cut(b"1", b"\"k\"", b"elsewhere"), None);
+    }
+
+    #[test]
+    fn an_object_has_members_or_none() {
+        for (text, has) in [("{}", false), (" { \"a\":1}", true), ("{ }", false), ("[1]", false)] {
+            assert_eq!(has_members(text.as_bytes()), has, "{text}");
+        }
     }
 
     #[test]
