@@ -4,6 +4,7 @@
 //! connections. What is compared within a round are rate and median latency; the interval is that of
 //! the mean of the rounds' log ratios (Student's t).
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -29,21 +30,31 @@ const URL: &str = "http://127.0.0.1:18491/mcp";
 struct Load {
     tool: &'static str,
     args: &'static str,
+    /// Whether the server has one core to itself and the generators the other.
+    apart: bool,
     /// What limits the rate.
     limit: &'static str,
 }
 
-const LOADS: [Load; 2] = [
+const LOADS: [Load; 3] = [
     Load {
         tool: "sleep",
         args: r#"{"ms":5}"#,
+        apart: false,
         limit: "The server waits 5 ms for each call, so that no generator has to hurry.",
+    },
+    Load {
+        tool: "search_tree",
+        args: r#"{"pattern":"none","files":2000}"#,
+        apart: true,
+        limit: "The server computes, on a core of its own that is busy all the time.",
     },
     Load {
         tool: "echo",
         args: r#"{"message":"hello"}"#,
+        apart: false,
         limit: "Server and generator share the machine and have nothing to wait for, so that what a \
-                generator needs for itself is missing to the server.",
+                generator needs for itself is missing to the server: that they agree is not expected.",
     },
 ];
 
@@ -88,7 +99,6 @@ pub fn cross(root: &Path) -> anyhow::Result<()> {
          --listen {}",
         URL.trim_start_matches("http://").trim_end_matches("/mcp")
     );
-    let _serving = Serving::start(root, &words(&server), URL, false)?;
     let others: Vec<&str> = ["wrk", "oha"].into_iter().filter(|name| is_there(name)).collect();
     if others.is_empty() {
         bail!("neither `wrk` nor `oha` is installed: `apt-get install wrk`, `cargo install oha`");
@@ -98,7 +108,9 @@ pub fn cross(root: &Path) -> anyhow::Result<()> {
     for load in &LOADS {
         let script = root.join("target").join(format!("cross-{}.lua", load.tool));
         fs::write(&script, load.lua())?;
+        let serving = Serving::start(root, &words(&server), URL, load.apart)?;
         let rounds = measure(root, load, &others, &script)?;
+        drop(serving);
         let rows = rounds.iter().enumerate().flat_map(|(round, seen)| {
             generators.iter().zip(seen).map(move |(generator, [calls_per_s, p50_ms])| {
                 json!({
@@ -135,7 +147,7 @@ fn measure(
             let title = format!("{} {} {}", load.tool, round + 1, name.unwrap_or("mcplane"));
             let found = step(&title, || match name {
                 None => bench(root, load),
-                Some("wrk") => wrk(script),
+                Some("wrk") => wrk(load, script),
                 Some(_) => oha(load),
             })?;
             if let Some(slot) = seen.get_mut(at) {
@@ -153,8 +165,18 @@ fn is_there(program: &str) -> bool {
     command.status().is_ok()
 }
 
+/// A generator, on the core that the server leaves it.
+fn generator(load: &Load, program: impl AsRef<OsStr>) -> Command {
+    if !load.apart {
+        return Command::new(program);
+    }
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", "1"]).arg(program);
+    command
+}
+
 fn bench(root: &Path, load: &Load) -> anyhow::Result<Seen> {
-    let mut command = Command::new(root.join("target/release/mcplane"));
+    let mut command = generator(load, root.join("target/release/mcplane"));
     command.args([
         "bench",
         URL,
@@ -177,8 +199,8 @@ fn bench(root: &Path, load: &Load) -> anyhow::Result<Seen> {
     Ok([number("/runs/0/results/throughput_per_s")?, p50_ns / 1e6])
 }
 
-fn wrk(script: &Path) -> anyhow::Result<Seen> {
-    let mut command = Command::new("wrk");
+fn wrk(load: &Load, script: &Path) -> anyhow::Result<Seen> {
+    let mut command = generator(load, "wrk");
     command.args(["-t1", "-c", CONNECTIONS, "-d", "2s", "--latency", "-s"]).arg(script).arg(URL);
     let text = String::from_utf8(output(&mut command)?)?;
     if text.contains("Non-2xx") {
@@ -205,7 +227,7 @@ fn milliseconds(text: &str) -> anyhow::Result<f64> {
 }
 
 fn oha(load: &Load) -> anyhow::Result<Seen> {
-    let mut command = Command::new("oha");
+    let mut command = generator(load, "oha");
     command.args(["--no-tui", "--output-format", "json", "-z", "2s", "-c", CONNECTIONS]);
     command.args(["-m", "POST", "-d", &load.body()]);
     for (name, value) in load.headers() {
