@@ -13,6 +13,7 @@ use super::rounds::InputRequired;
 use super::server::outcome;
 use crate::error::{Code, ErrorObject};
 use crate::id::Id;
+use crate::limits::PROBE_TIMEOUT;
 use crate::message::{Kind, Message, Part, ScanFailure, write};
 use crate::meta::{self, Envelope};
 use crate::method::{self, Method};
@@ -411,7 +412,10 @@ impl<T> ClientSession<T> {
                 return ClientEvent::Ready;
             }
         };
-        let timeout = Handshake::timeout(method).min(self.timeout);
+        let timeout = match method {
+            Method::Discover => self.timeout.min(PROBE_TIMEOUT),
+            _ => self.timeout,
+        };
         let Ok(id) = self.pending.open(now, method, Some(timeout), Tag::Handshake(timeout)) else {
             return ClientEvent::Failed(HandshakeError::Closed { method });
         };
@@ -481,5 +485,28 @@ impl Answer {
             Self::Malformed(why) => Some(ErrorObject::new(Code::INTERNAL_ERROR, why)),
             Self::Complete(_) | Self::InputRequired(_) | Self::TimedOut | Self::Closed => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_is_short_and_the_handshake_as_long_as_was_asked_for() {
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        let config = ClientConfig {
+            info: Implementation::new("client", "1"),
+            capabilities: ClientCapabilities::default(),
+            choice: EraChoice::Auto,
+            timeout: 5 * minute,
+        };
+        let mut out = Vec::new();
+        let mut session = ClientSession::<()>::start(now, config, &mut out);
+        let probed = now + PROBE_TIMEOUT;
+        assert!(session.expire(probed, &mut out).is_some() && session.deadline().is_some());
+        assert!(session.expire(probed + 4 * minute, &mut out).is_none());
+        let end = session.expire(probed + 5 * minute, &mut out);
+        assert!(matches!(end, Some(ClientEvent::Failed(HandshakeError::TimedOut { .. }))));
     }
 }

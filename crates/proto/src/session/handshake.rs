@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::error::{Code, ErrorObject};
-use crate::limits::{PROBE_TIMEOUT, REQUEST_TIMEOUT};
 use crate::method::Method;
 use crate::version::{Era, Revision};
 
@@ -133,15 +132,6 @@ impl Handshake {
             Era::Legacy => Step::Initialize(asked),
         };
         (Self { choice, asked, corrected: false }, step)
-    }
-
-    /// How long to wait for the answer to `method`.
-    #[must_use]
-    pub const fn timeout(method: Method) -> Duration {
-        match method {
-            Method::Discover => PROBE_TIMEOUT,
-            _ => REQUEST_TIMEOUT,
-        }
     }
 
     /// The answer to `server/discover`.
