@@ -16,7 +16,7 @@ use mcplane::transport::http::server::Pages;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::catalog::{Health, Kind, Need, Verdict, negotiate};
+use crate::catalog::{Entry, Health, Kind, Need, Rules, Verdict, negotiate};
 use crate::gateway::{Gateway, Inner};
 use crate::upstream::Upstream;
 use crate::upstream::supervise::APPROVAL_AFTER;
@@ -49,7 +49,8 @@ pub struct ServerStatus {
     pub name: String,
     /// `starting`, `awaiting_approval`, `healthy`, `degraded`, `quarantined` or `down`.
     pub state: &'static str,
-    /// What went wrong last, if it has not gone well since.
+    /// What went wrong last, if it has not gone well since, or what is wrong with the names that
+    /// the settings give its tools.
     pub trouble: Option<String>,
     /// The revision that was agreed on.
     pub revision: Option<&'static str>,
@@ -57,7 +58,8 @@ pub struct ServerStatus {
     pub info: Option<Value>,
     /// Who shares a worker.
     pub mode: &'static str,
-    /// How many tools, resources, resource templates and prompts it has; `None` if nobody knows yet.
+    /// How many tools, resources, resource templates and prompts of it clients see; `None` if
+    /// nobody knows yet.
     pub offers: Option<Offers>,
     /// Whether what it offers was asked for in this run, and is not from the disk.
     pub fresh: bool,
@@ -71,7 +73,7 @@ pub struct ServerStatus {
     pub workers: Vec<WorkerStatus>,
 }
 
-/// How much a server offers.
+/// How much of a server clients see.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names say it")]
@@ -108,12 +110,18 @@ impl Gateway {
     /// How everything is.
     #[must_use]
     pub fn status(&self) -> Status {
+        let config = self.config();
+        let rules = |upstream: &Upstream| {
+            let server = config.servers.get(&upstream.name);
+            server.map(|server| Rules::from(&server.tools)).unwrap_or_default()
+        };
+        let upstreams = self.upstreams();
         Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_s: self.0.began.elapsed().as_secs(),
             sessions: self.0.site.sessions(),
             reloads: self.0.reloads.load(Relaxed),
-            servers: self.upstreams().iter().map(of_server).collect(),
+            servers: upstreams.iter().map(|one| of_server(one, &rules(one))).collect(),
         }
     }
 
@@ -131,7 +139,7 @@ impl Gateway {
     }
 }
 
-fn of_server(upstream: &Arc<Upstream>) -> ServerStatus {
+fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
     let pool = &upstream.pool;
     let workers = pool.workers();
     let offer = upstream.offer.load();
@@ -151,11 +159,18 @@ fn of_server(upstream: &Arc<Upstream>) -> ServerStatus {
         _ if any_starts && pool.trouble.load().is_none() => "starting",
         _ => "down",
     };
-    let count = |kind| offer.as_ref().map_or(0, |offer| offer.entries(kind).len());
+    // Only tools can be hidden.
+    let shown = |kind, entry: &&Entry| kind != Kind::Tools || rules.shows(&entry.name);
+    let count = |kind| {
+        let entries = offer.as_ref().map_or(&[][..], |offer| offer.entries(kind));
+        entries.iter().filter(|entry| shown(kind, entry)).count()
+    };
+    let broken = pool.trouble.load_full().map(|trouble| trouble.full.clone());
+    let misnamed = || upstream.misnamed.load_full().map(|told| String::clone(&told));
     ServerStatus {
         name: upstream.name.to_string(),
         state,
-        trouble: pool.trouble.load_full().map(|trouble| trouble.full.clone()),
+        trouble: broken.or_else(misnamed),
         revision: peer.as_ref().map(|peer| peer.revision.as_str()),
         info: peer.and_then(|peer| serde_json::from_str(peer.info.as_deref()?.get()).ok()),
         mode: pool.settings.mode.as_str(),

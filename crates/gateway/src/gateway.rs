@@ -11,9 +11,9 @@ use mcplane::transport::http::server::Endpoint;
 use tokio::sync::{Semaphore, broadcast, mpsc};
 
 use crate::admin::Admin;
-use crate::catalog::{Naming, Prefix, Rules, ServerNaming, Store};
+use crate::catalog::{Naming, Prefix, Rules, ServerNaming, Snapshot, Store};
 use crate::clock;
-use crate::config::{Config, Names, Server};
+use crate::config::{Config, Names, Server, key_path};
 use crate::face::{Face, View};
 use crate::listen::site::Site;
 use crate::upstream::start::{Connect, Programs};
@@ -231,8 +231,25 @@ impl Gateway {
         self.0.all.show(view);
         for upstream in &state.upstreams {
             if let Some((face, _)) = state.faces.get(&upstream.name) {
-                face.show(View::of(Some(&upstream.name), vec![Arc::clone(upstream)], &naming));
+                let view = View::of(Some(&upstream.name), vec![Arc::clone(upstream)], &naming);
+                self.tell_clashes(upstream, &view.snapshot);
+                face.show(view);
             }
+        }
+    }
+
+    /// Tells which tools of an upstream could not be renamed, once for each new list of them.
+    fn tell_clashes(&self, upstream: &Upstream, snapshot: &Snapshot) {
+        let told = snapshot.clashes().iter().map(|clash| {
+            let key = key_path(&["servers", &*upstream.name, "tools", "rename", &*clash.tool]);
+            format!("{key}: another tool is called `{}`; expected another name", clash.wanted)
+        });
+        let told = told.collect::<Vec<_>>().join("\n");
+        let told = (!told.is_empty()).then(|| Arc::new(told));
+        let before = upstream.misnamed.swap(told.clone());
+        if let Some(told) = told.filter(|told| before.as_ref() != Some(told)) {
+            // Nobody need listen.
+            let _ = self.0.troubles.send(format!("{}: {told}", upstream.name));
         }
     }
 

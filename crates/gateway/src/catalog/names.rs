@@ -117,6 +117,28 @@ pub(super) struct Named {
     pub(super) base: Arc<str>,
 }
 
+/// Gives back their own names to those whose other name a thing of the same server keeps. What
+/// comes back are their own names and the others.
+pub(super) fn without_clashes(all: &mut [Named]) -> Vec<(Arc<str>, Arc<str>)> {
+    let mut clashes = Vec::new();
+    // Who gets its own name back may be in the way of one more.
+    while all.iter().any(|one| one.base != one.original) {
+        let is_kept = |one: &&Named| one.base == one.original;
+        let kept: HashSet<Arc<str>> =
+            all.iter().filter(is_kept).map(|one| Arc::clone(&one.original)).collect();
+        let clashing = |one: &&mut Named| one.base != one.original && kept.contains(&one.base);
+        let before = clashes.len();
+        for one in all.iter_mut().filter(clashing) {
+            let own = Arc::clone(&one.original);
+            clashes.push((Arc::clone(&own), std::mem::replace(&mut one.base, own)));
+        }
+        if clashes.len() == before {
+            break;
+        }
+    }
+    clashes
+}
+
 /// The name that clients see of each, all different; in the same order. What keeps its own name
 /// has it before any made-up name, so that nobody can take it by being called `other__tool`.
 pub(super) fn exposed(all: &[Named], servers: &[Arc<str>], prefix: Prefix) -> Vec<Arc<str>> {
@@ -219,6 +241,24 @@ mod tests {
             Rules { allow: vec!["a*".into()], deny: vec!["ab*".into()], ..Rules::default() };
         assert!(rules.shows("ac") && !rules.shows("abc") && !rules.shows("c"));
         assert!(Rules::default().shows("anything"));
+    }
+
+    #[test]
+    fn a_name_that_is_kept_is_nobodys_other_name() {
+        let renamed = |pairs: &[(&str, &str)]| {
+            let one = |&(original, base): &(&str, &str)| Named {
+                original: original.into(),
+                ..named(0, base)
+            };
+            let mut all: Vec<_> = pairs.iter().map(one).collect();
+            let clashes = without_clashes(&mut all);
+            let bases: Vec<_> = all.iter().map(|one| one.base.to_string()).collect();
+            (bases.join(" "), clashes.len())
+        };
+        assert_eq!(renamed(&[("a", "b"), ("b", "b"), ("c", "c")]), ("a b c".into(), 1));
+        // In the place of one that has another name too, there is room.
+        assert_eq!(renamed(&[("a", "b"), ("b", "a")]), ("b a".into(), 0));
+        assert_eq!(renamed(&[("a", "b"), ("b", "c"), ("c", "c")]), ("a b c".into(), 2));
     }
 
     #[test]

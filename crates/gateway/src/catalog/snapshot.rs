@@ -8,7 +8,7 @@ use mcplane::proto::headers::ParamHeader;
 
 use super::Fingerprint;
 use super::features::Features;
-use super::names::{Named, Naming, Rules, ServerNaming, exposed};
+use super::names::{Named, Naming, Rules, ServerNaming, exposed, without_clashes};
 use super::need::{Candidate, Health};
 use super::offer::{Entry, Kind, Offer};
 use super::pages::Rendered;
@@ -56,6 +56,18 @@ pub struct Shadowed {
     pub by: usize,
 }
 
+/// A tool that keeps its own name, since another tool of its server has the one it was to get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Clash {
+    /// The server.
+    pub server: usize,
+    /// The name of the tool.
+    pub tool: Arc<str>,
+    /// The one it was to get.
+    pub wanted: Arc<str>,
+}
+
 /// Which lists differ between two snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -94,6 +106,7 @@ pub struct Snapshot {
     plain: Vec<Route>,
     pub(super) rows: [Rows; 4],
     shadowed: Vec<Shadowed>,
+    clashes: Vec<Clash>,
 }
 
 /// One merged list.
@@ -143,6 +156,7 @@ impl Snapshot {
             plain,
             rows: Default::default(),
             shadowed: Vec::new(),
+            clashes: Vec::new(),
         };
         snapshot.rows = Kind::ALL.map(|kind| {
             let rows = match kind {
@@ -223,6 +237,12 @@ impl Snapshot {
         &self.shadowed
     }
 
+    /// The tools that could not be renamed.
+    #[must_use]
+    pub fn clashes(&self) -> &[Clash] {
+        &self.clashes
+    }
+
     /// Which lists differ from those of an older snapshot.
     #[must_use]
     pub fn changes(&self, older: &Self) -> Changes {
@@ -288,8 +308,9 @@ impl Snapshot {
         offer.entries(kind).get(row.at)
     }
 
-    /// What passes the filters, in order.
-    fn shown(&self, kind: Kind) -> Vec<Named> {
+    /// What passes the filters, in order, and what of it could not be renamed.
+    fn shown(&self, kind: Kind) -> (Vec<Named>, Vec<Clash>) {
+        let mut clashes = Vec::new();
         let entries = |(server, Server { offer, .. }): (usize, &Server)| {
             let rules = self.rules.get(server).map(|rules| rules_for(rules, kind));
             let entries = offer.as_deref().map_or(&[][..], |offer| offer.entries(kind));
@@ -301,13 +322,16 @@ impl Snapshot {
                     renamed.map_or_else(|| Arc::clone(&original), |name| name.as_str().into());
                 Some(Named { server, at, original, base })
             };
-            entries.iter().enumerate().filter_map(named).collect::<Vec<_>>()
+            let mut shown: Vec<_> = entries.iter().enumerate().filter_map(named).collect();
+            let kept = without_clashes(&mut shown).into_iter();
+            clashes.extend(kept.map(|(tool, wanted)| Clash { server, tool, wanted }));
+            shown
         };
-        self.servers.iter().enumerate().flat_map(entries).collect()
+        (self.servers.iter().enumerate().flat_map(entries).collect(), clashes)
     }
 
     fn merge_named(&mut self, kind: Kind, servers: &[Arc<str>], naming: &Naming) -> Vec<Row> {
-        let all = self.shown(kind);
+        let (all, clashes) = self.shown(kind);
         let exposed = exposed(&all, servers, naming.prefix);
         let rows: Vec<Row> = all
             .into_iter()
@@ -335,7 +359,9 @@ impl Snapshot {
         });
         let routes = routes.collect();
         match kind {
-            Kind::Tools => (self.tools, self.owners) = (routes, owners(&rows)),
+            Kind::Tools => {
+                (self.tools, self.owners, self.clashes) = (routes, owners(&rows), clashes);
+            }
             _ => self.prompts = routes,
         }
         rows
@@ -344,7 +370,7 @@ impl Snapshot {
     fn merge_addressed(&mut self, kind: Kind) -> Vec<Row> {
         let mut first: HashMap<Arc<str>, usize> = HashMap::new();
         let mut rows = Vec::new();
-        for Named { server, at, original, base } in self.shown(kind) {
+        for Named { server, at, original, base } in self.shown(kind).0 {
             if let Some(&by) = first.get(&original) {
                 self.shadowed.push(Shadowed { kind, name: original, server, by });
                 continue;

@@ -208,12 +208,20 @@ impl Import<'_> {
                 (if key == "path" { "command".to_owned() } else { key }, value)
             }));
         }
-        let mut words = fields.words(&["command"])?;
-        words.extend(fields.words(&["args"])?);
+        let mut words = fields.program()?;
+        let args = fields.words(&["args"])?;
         let urls = ["url", "serverUrl", "httpUrl", "uri", "endpoint"];
         let url = fields.text(&urls)?;
         let kind = fields.text(&["type", "transport", "transportType"])?;
         let is_remote = kind.as_deref().is_some_and(|kind| !matches!(kind, "stdio" | "local"));
+        if words.is_empty() && !args.is_empty() {
+            if url.is_none() {
+                return Err("args without a command".into());
+            }
+            self.note("left out: args without a command");
+        } else {
+            words.extend(args);
+        }
         match (words.is_empty(), url) {
             (true, None) => return Err("neither a command nor a URL".into()),
             (true, Some(url)) => server.url = Some(self.references(&url)),
@@ -395,6 +403,18 @@ impl Fields {
     fn text(&mut self, keys: &[&str]) -> Result<Option<String>, String> {
         let Some((key, value)) = self.take(keys) else { return Ok(None) };
         scalar(&value).map(Some).ok_or_else(|| format!("`{key}` is no string"))
+    }
+
+    /// The words of `command`, of which the first must be a string.
+    fn program(&mut self) -> Result<Vec<String>, String> {
+        let first = match self.0.get("command") {
+            Some(Value::Array(words)) => words.first(),
+            one => one,
+        };
+        if matches!(first, Some(Value::Number(_) | Value::Bool(_))) {
+            return Err("`command` is no string".into());
+        }
+        self.words(&["command"])
     }
 
     /// A string, or a list of them.

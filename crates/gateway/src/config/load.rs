@@ -13,7 +13,10 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, IntoDeserializer, SeqAccess, Visitor},
 };
-use toml::{Spanned, de::DeTable};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
 
 use super::{
     address::Listen,
@@ -75,13 +78,7 @@ impl Config {
         let (mut root, syntax) = DeTable::parse_recoverable(text);
         let masked = secrets(root.get_mut());
         if !syntax.is_empty() {
-            let all = syntax.into_iter().take(FAULTS_MAX).map(|error| Finding {
-                span: error.span().unwrap_or_default(),
-                key: String::new(),
-                message: error.message().to_owned(),
-                help: None,
-            });
-            return Err(faults(file, text, all.collect(), &masked));
+            return Err(faults(file, text, against_syntax(text, &syntax), &masked));
         }
         let folder = Path::new(file).parent().unwrap_or_else(|| Path::new(""));
         let places = Places::of(root.get_ref());
@@ -155,6 +152,53 @@ impl Config {
 
 fn faults(file: &str, text: &str, findings: Vec<Finding>, masked: &[Range<usize>]) -> ConfigError {
     Reason::from(Faults::new(file, text, findings, masked)).into()
+}
+
+/// What TOML does not allow. A server that is there a second time is told once, and not again for
+/// each of its keys.
+fn against_syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Finding> {
+    let (headers, mut findings) = (headers(text), Vec::new());
+    let mut doubled: Option<&[String]> = None;
+    for error in errors.iter().take(FAULTS_MAX) {
+        let span = error.span().unwrap_or_default();
+        let (mut key, mut message) = (String::new(), error.message().to_owned());
+        let above = headers.iter().rev().find(|(place, _)| place.start <= span.start);
+        if let Some((place, path)) = above.filter(|_| message == "duplicate key") {
+            let first = headers.iter().find(|(_, other)| other == path);
+            let is_server = matches!(path.as_slice(), [table, _] if table == "servers");
+            if let Some((first, _)) = first.filter(|_| is_server && span.start < place.end) {
+                let line = text.get(..first.start).unwrap_or_default().matches('\n').count() + 1;
+                message = format!(
+                    "a second server of this name (the first is on line {line}); expected another \
+                     name"
+                );
+                (key, doubled) = (written(path), Some(path.as_slice()));
+            } else if doubled.is_some_and(|server| path.starts_with(server)) {
+                continue;
+            }
+        }
+        findings.push(Finding { span, key, message, help: None });
+    }
+    findings
+}
+
+/// The lines that begin a table: their places, and the paths of the tables.
+fn headers(text: &str) -> Vec<(Range<usize>, Vec<String>)> {
+    let mut start = 0;
+    let header = |line: &str| {
+        let place = start..start + line.len();
+        start = place.end;
+        let is_header = line.trim_start().starts_with('[');
+        let root = is_header.then(|| DeTable::parse(line).ok()).flatten()?.into_inner();
+        let (mut path, mut table) = (Vec::new(), &root);
+        while let Some((key, value)) = table.iter().next() {
+            path.push(key.get_ref().to_string());
+            let DeValue::Table(inner) = value.get_ref() else { break };
+            table = inner;
+        }
+        Some((place, path))
+    };
+    text.split_inclusive('\n').filter_map(header).collect()
 }
 
 /// Reads the tree into the model. The key of each error is taken out and the rest read again, so

@@ -35,6 +35,7 @@ pub use model::{Config, Gateway, KEYED_WORKERS_MAX, Mode, Names, Policy, Restart
 pub use schema::schema;
 pub use servers::Servers;
 pub use speaks::Speaks;
+pub(crate) use tree::written as key_path;
 pub use units::{Period, Secret, Size};
 pub use watch::{Watch, watch};
 pub use write::to_toml;

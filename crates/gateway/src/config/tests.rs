@@ -311,15 +311,28 @@ fn a_wrong_pool_is_told_with_what_was_expected() {
 
 #[test]
 fn what_toml_does_not_allow_is_told_with_its_place() {
-    for (text, place) in [
-        ("[servers.a]\ncommand = 'x'\n[servers.a]\ncommand = 'y'", "3:"),
-        ("a = ", "1:"),
-        ("[gateway\n", "1:"),
-        ("[gateway]\ndrain = '10s'\ndrain = '5s'", "3:1"),
-    ] {
+    for (text, place) in
+        [("a = ", "1:"), ("[gateway\n", "1:"), ("[gateway]\ndrain = '10s'\ndrain = '5s'", "3:1")]
+    {
         let all = faults(text);
         assert!(all[0].starts_with(place), "{all:?}");
     }
+}
+
+#[test]
+fn a_second_server_of_one_name_is_told_once() {
+    let first = "# Two.\n[servers.a]\ncommand = 'x'\n[servers.a.tools]\nallow = ['x']\n";
+    let told = "servers.a: a second server of this name (the first is on line 2); expected another \
+                name";
+    for second in ["", "command = 'y'\n", "command = 'y'\n[servers.a.tools]\nallow = ['y']\n"] {
+        assert_eq!(fault(&format!("{first}[servers.a]\n{second}")), format!("6:10 {told}"));
+    }
+    assert_eq!(fault(&format!("{first}[servers.\"a\"] # Too.\n")), format!("6:10 {told}"));
+    // Who is there only once hears of a key that is there twice.
+    let other = "[servers.b]\ncommand = 'y'\ncommand = 'y'\n";
+    let all = faults(&format!("{}{first}{other}", &first[7..]));
+    assert_eq!(all.len(), 2, "{all:#?}");
+    assert!(all[0].starts_with("6:10 servers.a: ") && all[1].starts_with("12:"), "{all:#?}");
 }
 
 #[test]

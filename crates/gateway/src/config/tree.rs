@@ -60,7 +60,7 @@ pub(super) fn owned(path: &[&str]) -> Vec<String> {
 }
 
 /// A path the way it is written: `servers.files."odd name"`.
-pub(super) fn written<K: AsRef<str>>(path: &[K]) -> String {
+pub(crate) fn written<K: AsRef<str>>(path: &[K]) -> String {
     let keys = path.iter().map(|key| key_written(key.as_ref()));
     keys.collect::<Vec<_>>().join(".")
 }

@@ -14,6 +14,8 @@ mod owner;
 pub(crate) mod pool;
 pub(crate) mod start;
 pub(crate) mod supervise;
+#[cfg(test)]
+mod tests;
 pub(crate) mod watch;
 pub(crate) mod worker;
 
@@ -80,6 +82,8 @@ pub(crate) struct Upstream {
     pub(crate) pool: Arc<Pool>,
     pub(crate) offer: ArcSwapOption<Offer>,
     pub(crate) watched: Watched,
+    /// What is wrong with the names that the settings give its tools.
+    pub(crate) misnamed: ArcSwapOption<String>,
     /// Whether the offer is from this run, and not from the disk.
     fresh: channel::Sender<bool>,
 }
@@ -109,6 +113,7 @@ impl Upstream {
             pool: Arc::clone(&pool),
             offer: ArcSwapOption::from_pointee(kept),
             watched: Watched::default(),
+            misnamed: ArcSwapOption::empty(),
             fresh: channel::Sender::new(false),
         });
         let ear = Ear {

@@ -134,7 +134,7 @@ impl Pool {
     /// Starts the workers that are to be warm before the first call.
     pub(crate) fn start(self: &Arc<Self>) {
         for _ in 0..self.settings.workers {
-            self.add_worker(&self.common);
+            self.add_worker(&self.common, None);
         }
         supervise::tend(self);
     }
@@ -377,13 +377,25 @@ impl Pool {
         let _ = worker.send(Command::Leave(deadline));
     }
 
-    /// Ends a worker of no more use, and starts another one in its place.
+    /// A worker will not be there soon: calls that wait fail, unless another one may take them.
+    pub(crate) fn give_up(&self, worker: &Worker) {
+        let lane = worker.lane.get().map_or(&self.common, |lane| lane);
+        let is_no_use =
+            |other: &Arc<Worker>| other.number == worker.number || other.state() == State::Down;
+        if lane.workers.load().iter().all(is_no_use) {
+            let trouble = self.trouble.load_full();
+            let why = trouble.as_ref().map_or("no worker of it runs", |trouble| &trouble.short);
+            lane.expire(Duration::ZERO, |call| call.fail(&unavailable(why)));
+        }
+    }
+
+    /// Ends a worker of no more use, and starts another one in its place: that is a restart too.
     pub(crate) fn replace(self: &Arc<Self>, worker: &Arc<Worker>) {
         let lane = worker.lane.get().map_or(&self.common, |lane| lane);
         lane.remove(worker);
         self.retire(worker, clock::now() + LEAVE_TIME);
         if !self.is_closing() {
-            self.add_worker(lane);
+            self.add_worker(lane, Some(worker));
         }
     }
 
@@ -469,7 +481,7 @@ impl Pool {
                 let _ = spare.lane.set(Arc::clone(&lane));
                 lane.add(spare);
             }
-            None => self.add_worker(&lane),
+            None => self.add_worker(&lane, None),
         }
         keyed.insert(key, Arc::clone(&lane));
         self.restock(keyed.len());
@@ -481,7 +493,7 @@ impl Pool {
         let room = (self.settings.workers_limit() as usize).saturating_sub(keys);
         let spare = self.common.workers.load().len();
         let wanted = room.min(self.settings.workers as usize);
-        (spare..wanted).for_each(|_| self.add_worker(&self.common));
+        (spare..wanted).for_each(|_| self.add_worker(&self.common, None));
     }
 
     fn key(&self, caller: &Caller) -> Option<Key> {
@@ -493,15 +505,18 @@ impl Pool {
         }
     }
 
-    fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>) {
+    fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (worker, commands) = Worker::new(number);
+        if let Some(old) = replaced {
+            worker.succeed(old);
+        }
         let is_spare = self.settings.mode.is_keyed() && Arc::ptr_eq(lane, &self.common);
         if !is_spare {
             let _ = worker.lane.set(Arc::clone(lane));
         }
         lane.add(Arc::clone(&worker));
-        supervise::spawn(self, worker, commands);
+        supervise::spawn(self, worker, commands, replaced.is_some());
     }
 
     /// A worker with a free place, which is taken.

@@ -1,13 +1,12 @@
 //! What keeps workers alive: starting, restarting with a pause and a budget, probing, and stopping
 //! those that are idle or too big.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcplane::proto::method::Method;
-use mcplane::proto::session::{ClientConfig, EraChoice, Peer};
+use mcplane::proto::session::{ClientConfig, EraChoice, HandshakeError, Peer};
 use mcplane::proto::types::{ClientCapabilities, Implementation};
 use mcplane::proto::version::{Era, Revision};
 use mcplane::transport::process::{Running, Tree};
@@ -73,11 +72,13 @@ impl Learned {
     }
 }
 
-/// Starts a worker, and keeps starting it until the pool closes or the worker is let go.
+/// Starts a worker, and keeps starting it until the pool closes or the worker is let go. To take
+/// another one's place is to be started again: that may need a pause first.
 pub(super) fn spawn(
     pool: &Arc<Pool>,
     worker: Arc<Worker>,
     commands: mpsc::UnboundedReceiver<Command>,
+    replaces: bool,
 ) {
     let pool = Arc::clone(pool);
     let alive = pool.alive.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -85,8 +86,8 @@ pub(super) fn spawn(
         return;
     }
     tokio::spawn(async move {
-        let mut supervisor = Supervisor { commands, place: None, restarts: VecDeque::new() };
-        supervisor.run(&pool, &worker).await;
+        let mut supervisor = Supervisor { commands, place: None };
+        supervisor.run(&pool, &worker, replaces).await;
         worker.set_state(State::Down);
         pool.forget(&worker);
         // Who sends something from now on learns that nobody takes it.
@@ -100,13 +101,14 @@ struct Supervisor {
     commands: mpsc::UnboundedReceiver<Command>,
     /// Among the workers that there may be.
     place: Option<Arc<OwnedSemaphorePermit>>,
-    /// When it was started again, within the window of the budget.
-    restarts: VecDeque<Instant>,
 }
 
 impl Supervisor {
-    async fn run(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>) {
+    async fn run(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>, replaces: bool) {
         let mut closing = pool.closing.subscribe();
+        if replaces && (pool.is_closing() || !self.pause(pool, worker, true, &mut closing).await) {
+            return;
+        }
         self.place = tokio::select! {
             place = Arc::clone(&pool.places).acquire_owned() => place.ok().map(Arc::new),
             _ = closing.changed() => return,
@@ -118,6 +120,7 @@ impl Supervisor {
             }
             let began = clock::now();
             let (end, report, was_ready) = self.live(pool, worker, &mut closing).await;
+            let is_late = matches!(&end, End::Refused(HandshakeError::TimedOut { .. }));
             let short = match end {
                 End::Left => return,
                 End::Respawn => {
@@ -130,17 +133,13 @@ impl Supervisor {
             let full = report.map_or_else(|| short.clone(), |report| format!("{short}: {report}"));
             pool.troubled(Trouble { short, full });
             self.give_back(pool, worker);
-            let pause = self.pause(
-                pool,
-                was_ready && clock::now().duration_since(began) > Duration::from_secs(1),
-            );
-            if pause > SHORT_PAUSE {
-                worker.set_state(State::Down);
+            if is_late {
+                pool.give_up(worker);
             }
-            if pause > Duration::ZERO && !self.rest(pool, worker, pause, &mut closing).await {
+            let lived = was_ready && clock::now().duration_since(began) > Duration::from_secs(1);
+            if !self.pause(pool, worker, lived, &mut closing).await {
                 return;
             }
-            worker.restarts.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -204,11 +203,11 @@ impl Supervisor {
         drop((reader, writer));
         let mut report = None;
         if let Some(mut running) = running {
-            if let End::Broken(why) = &mut end {
+            if matches!(end, End::Broken(_) | End::Refused(HandshakeError::Closed { .. })) {
                 running.ended_within(EXIT_WAIT).await;
-                if let Some(exit) = running.report().exit {
-                    *why = format!("{why}; its process {exit}");
-                }
+            }
+            if let (End::Broken(why), Some(exit)) = (&mut end, running.report().exit) {
+                *why = format!("{why}; its process {exit}");
             }
             report = Some(running.report().to_string());
             stop(pool, running, self.place.clone());
@@ -221,27 +220,24 @@ impl Supervisor {
         (if leaves { End::Left } else { end }, report, was_ready)
     }
 
-    /// How long to wait before the next start: not at all for one that lived, then longer each time.
-    fn pause(&mut self, pool: &Pool, lived: bool) -> Duration {
-        let restart = &pool.settings.restart;
-        let (now, window) = (clock::now(), restart.window.duration());
-        while self.restarts.front().is_some_and(|at| now.duration_since(*at) > window) {
-            self.restarts.pop_front();
+    /// Waits until the worker may be started again. `false` if it is to end instead.
+    async fn pause(
+        &mut self,
+        pool: &Arc<Pool>,
+        worker: &Arc<Worker>,
+        lived: bool,
+        closing: &mut watch::Receiver<Option<Instant>>,
+    ) -> bool {
+        let pause = pause_before_next(pool, worker, lived);
+        if pause > SHORT_PAUSE {
+            worker.set_state(State::Down);
+            pool.give_up(worker);
         }
-        if restart.budget == 0 {
-            return NEVER;
+        if pause > Duration::ZERO && !self.rest(pool, worker, pause, closing).await {
+            return false;
         }
-        let recent = self.restarts.len();
-        self.restarts.push_back(now);
-        if recent >= restart.budget as usize {
-            let oldest = self.restarts.front().map_or(window, |at| now.duration_since(*at));
-            return window.saturating_sub(oldest).max(restart.longest.duration());
-        }
-        if lived && recent == 0 {
-            return Duration::ZERO;
-        }
-        let doubled = 1u32.checked_shl(u32::try_from(recent).unwrap_or(31).min(16)).unwrap_or(1);
-        restart.first.duration().saturating_mul(doubled).min(restart.longest.duration())
+        worker.restarts.fetch_add(1, Ordering::Relaxed);
+        true
     }
 
     /// Waits out a pause. What is asked of the worker meanwhile goes elsewhere. `false` if it is to
@@ -272,6 +268,30 @@ impl Supervisor {
             turn_away(pool, worker, command);
         }
     }
+}
+
+/// How long to wait before the next start: not at all for one that lived, then longer each time.
+fn pause_before_next(pool: &Pool, worker: &Worker, lived: bool) -> Duration {
+    let restart = &pool.settings.restart;
+    let (now, window) = (clock::now(), restart.window.duration());
+    let mut starts = worker.starts();
+    while starts.front().is_some_and(|at| now.duration_since(*at) > window) {
+        starts.pop_front();
+    }
+    if restart.budget == 0 {
+        return NEVER;
+    }
+    let recent = starts.len();
+    starts.push_back(now);
+    if recent >= restart.budget as usize {
+        let oldest = starts.front().map_or(window, |at| now.duration_since(*at));
+        return window.saturating_sub(oldest).max(restart.longest.duration());
+    }
+    if lived && recent == 0 {
+        return Duration::ZERO;
+    }
+    let doubled = 1u32.checked_shl(u32::try_from(recent).unwrap_or(31).min(16)).unwrap_or(1);
+    restart.first.duration().saturating_mul(doubled).min(restart.longest.duration())
 }
 
 fn turn_away(pool: &Arc<Pool>, worker: &Arc<Worker>, command: Command) {
@@ -315,7 +335,7 @@ fn client_config(pool: &Pool) -> ClientConfig {
         info: Implementation::new("mcplane", env!("CARGO_PKG_VERSION")),
         capabilities,
         choice: pool.learned.choice(),
-        timeout: approval.max(HANDSHAKE_TIME_MAX),
+        timeout: if approval.is_zero() { HANDSHAKE_TIME_MAX } else { approval },
     }
 }
 

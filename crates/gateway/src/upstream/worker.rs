@@ -1,7 +1,8 @@
 //! A worker, as those see it who use it. Its loop is in `drive`.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -47,6 +48,8 @@ pub(crate) struct Worker {
     pub(crate) timeouts: AtomicU32,
     pub(crate) pid: AtomicU32,
     pub(crate) restarts: AtomicU32,
+    /// When it was started again, within the window of the budget.
+    starts: Mutex<VecDeque<Instant>>,
     /// Answers that came after their call had ended, or to no call at all.
     pub(crate) late: AtomicU64,
     /// Lines on its stdout that were no messages.
@@ -98,6 +101,7 @@ impl Worker {
             timeouts: AtomicU32::new(0),
             pid: AtomicU32::new(0),
             restarts: AtomicU32::new(0),
+            starts: Mutex::default(),
             late: AtomicU64::new(0),
             strays: AtomicU64::new(0),
             calls: AtomicU64::new(0),
@@ -108,6 +112,16 @@ impl Worker {
             began: Mutex::new(clock::now()),
         };
         (Arc::new(worker), commands)
+    }
+
+    /// Takes the place of another one, whose restarts count as its own.
+    pub(super) fn succeed(&self, old: &Self) {
+        self.restarts.store(old.restarts.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.starts().clone_from(&old.starts());
+    }
+
+    pub(super) fn starts(&self) -> MutexGuard<'_, VecDeque<Instant>> {
+        self.starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state(&self) -> State {

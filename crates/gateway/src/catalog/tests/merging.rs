@@ -40,6 +40,24 @@ fn routes_lead_to_the_servers_own_names() {
 }
 
 #[test]
+fn a_tool_keeps_its_name_if_the_other_one_is_taken() {
+    let mut rules = ServerNaming::default();
+    rules.tools.rename = [("echo", "sleep"), ("add", "hidden")]
+        .map(|(old, new)| (old.to_owned(), new.to_owned()))
+        .into();
+    rules.tools.deny.push("hidden".into());
+    let naming = Naming { servers: HashMap::from([("a".into(), rules)]), ..Naming::default() };
+    let servers = vec![server("a", offer(&["echo", "sleep", "add", "hidden"]))];
+    let merged = Snapshot::build(servers, &naming);
+    let names: Vec<&str> = merged.exposed(Kind::Tools).map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["echo", "sleep", "hidden"]);
+    let route = |name: &str| merged.tool(name).unwrap().original.as_deref();
+    assert_eq!((route("echo"), route("sleep"), route("hidden")), (None, None, Some("add")));
+    let [clash] = merged.clashes() else { panic!("{:?}", merged.clashes()) };
+    assert_eq!((clash.server, &*clash.tool, &*clash.wanted), (0, "echo", "sleep"));
+}
+
+#[test]
 fn hints_and_headers_are_on_the_route() {
     let mut all = Offer::new(Some(Revision::LATEST), ServerCapabilities::new());
     let text = r#"{"name":"t","annotations":{"readOnlyHint":false,"idempotentHint":true},

@@ -105,6 +105,10 @@ fn what_cannot_be_taken_over_is_told() {
     for (json, note) in [
         (r#"{"a": {}, "b": {"command": "x"}}"#, "a: left out: neither a command nor a URL"),
         (r#"{"a": 5, "b": {"command": "x"}}"#, "a: left out: expected an object"),
+        (r#"{"a": {"args": ["x"]}}"#, "a: left out: args without a command"),
+        (r#"{"a": {"args": ["x"], "url": "http://x"}}"#, "a: left out: args without a command"),
+        (r#"{"a": {"command": 5}}"#, "a: left out: `command` is no string"),
+        (r#"{"a": {"command": [true, "x"]}}"#, "a: left out: `command` is no string"),
         (r#"{"a": {"command": "x", "args": {}}}"#, "a: left out: `args` is no list of strings"),
         (r#"{"a": {"command": "x", "env": []}}"#, "a: left out: `env` is no object"),
         (

@@ -1,0 +1,136 @@
+//! Servers that are real processes, and what their gateway says of them.
+
+use std::time::{Duration, Instant};
+
+use mcplane::Client;
+use mcplane::proto::version::Revision;
+use mcplane::transport::memory::pair;
+use tokio::time::{sleep, timeout};
+
+use crate::admin::ServerStatus;
+use crate::config::{Config, Period, Server, Size, Speaks};
+use crate::gateway::Gateway;
+
+/// How long something may take that has to come.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A server that reads and says nothing.
+const SILENT: &str = "while read -r line; do :; done";
+
+/// A server with four tools.
+const TALKING: &str = r#"
+say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+tool() { printf '{"name":"%s","inputSchema":{"type":"object"}}' "$1"; }
+while read -r line; do
+    id=${line#*'"id":'}; id=${id%%[,\}]*}
+    case $line in
+        *'"initialize"'*) say '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},
+            "serverInfo":{"name":"s","version":"1"}}' | tr -d '\n'; echo ;;
+        *'"tools/list"'*)
+            say "{\"tools\":[$(tool echo),$(tool sleep),$(tool add),$(tool more)]}" ;;
+    esac
+done"#;
+
+fn in_shell(script: &str) -> Server {
+    let args = vec!["-c".to_owned(), script.to_owned()];
+    let revision = Speaks::Revision(Revision::V2025_11_25);
+    Server { command: Some("sh".into()), args, revision, ..Server::default() }
+}
+
+/// Settings with the server `one`.
+fn with(server: Server) -> Config {
+    let mut config = Config::default();
+    // Nothing is kept on the disk.
+    config.gateway.state_dir = Some("/dev/null/nowhere".into());
+    config.servers.insert("one", server);
+    config
+}
+
+/// How the server is as soon as it is as wanted.
+async fn one(gateway: &Gateway, wanted: impl Fn(&ServerStatus) -> bool) -> ServerStatus {
+    let began = Instant::now();
+    loop {
+        let status = gateway.status().servers.remove(0);
+        if wanted(&status) {
+            return status;
+        }
+        assert!(began.elapsed() < LIMIT, "{status:#?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn client(gateway: &Gateway) -> Client {
+    let (ours, theirs) = pair();
+    let service = gateway.service();
+    tokio::spawn(async move { service.serve(theirs).await });
+    Client::builder("c", "1").connect(ours).await.unwrap()
+}
+
+fn says(status: &ServerStatus, part: &str) -> bool {
+    status.trouble.as_ref().is_some_and(|trouble| trouble.contains(part))
+}
+
+/// To be replaced is to be started again: the budget holds, and then nobody waits any more.
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_server_that_is_always_too_big_is_given_up() {
+    let mut server = in_shell(SILENT);
+    server.memory_max = Some(Size::of_bytes(1));
+    server.restart.budget = 2;
+    let gateway = Gateway::start(with(server)).unwrap();
+    let client = client(&gateway).await;
+    let waiting = tokio::spawn(async move { client.read_resource("x:1").await });
+    let given_up =
+        |status: &ServerStatus| status.workers.iter().all(|worker| worker.state == "down");
+    let status = one(&gateway, |status| given_up(status) && says(status, "of memory")).await;
+    assert_eq!(status.workers[0].restarts, 2, "{status:#?}");
+    let error = timeout(LIMIT, waiting).await.unwrap().unwrap().unwrap_err().to_string();
+    assert!(error.contains("too much memory"), "{error}");
+    sleep(Duration::from_secs(2)).await;
+    let status = one(&gateway, |_| true).await;
+    assert!(given_up(&status) && status.workers[0].pid.is_none(), "{status:#?}");
+    gateway.close().await;
+}
+
+/// The settings bound how long it is waited for, and a call waits no longer.
+#[tokio::test]
+async fn a_server_that_nobody_approves_is_given_up() {
+    let mut server = in_shell(SILENT);
+    server.approval = Period::of_s(1);
+    let gateway = Gateway::start(with(server)).unwrap();
+    let client = client(&gateway).await;
+    let began = Instant::now();
+    let error = client.read_resource("x:1").await.unwrap_err().to_string();
+    assert!(error.contains("no answer to `initialize` within 1 s"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+    gateway.close().await;
+}
+
+/// How a process ended is known before it is told.
+#[tokio::test]
+async fn a_server_that_ends_before_it_answers_does_not_run() {
+    let gateway = Gateway::start(with(in_shell("read -r line; exit 3"))).unwrap();
+    let status = one(&gateway, |status| status.trouble.is_some()).await;
+    assert!(says(&status, "closed the connection before it answered"), "{status:#?}");
+    assert!(says(&status, "exited with code 3"), "{status:#?}");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn what_clients_see_is_counted_and_a_name_that_is_taken_is_told() {
+    let mut server = in_shell(TALKING);
+    server.tools.allow = ["echo", "sleep", "add"].map(str::to_owned).to_vec();
+    let plain = with(server.clone());
+    server.tools.rename.insert("echo".into(), "sleep".into());
+    let gateway = Gateway::start(with(server)).unwrap();
+    let mut troubles = gateway.troubles();
+    let told = "servers.one.tools.rename.echo: another tool is called `sleep`";
+    let status = one(&gateway, |status| says(status, told)).await;
+    assert_eq!((status.state, status.offers.unwrap().tools), ("healthy", 3), "{status:#?}");
+    let said = troubles.next().await.unwrap();
+    assert!(said.starts_with(&format!("one: {told}")), "{said}");
+    gateway.reload(plain).await.unwrap();
+    let status = one(&gateway, |status| status.trouble.is_none()).await;
+    assert_eq!(status.offers.unwrap().tools, 3, "{status:#?}");
+    gateway.close().await;
+}
