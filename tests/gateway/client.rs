@@ -320,7 +320,7 @@ pub fn legacy_call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value 
     json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params})
 }
 
-fn initialize(id: i64) -> Value {
+pub fn initialize(id: i64) -> Value {
     let params = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {"elicitation": {}},

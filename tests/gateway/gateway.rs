@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mcplane_tests::child::{MARK, binary, marked, signal};
+use mcplane_tests::child::{Ended, MARK, binary, marked, run, signal};
 use serde_json::{Value, json};
 
 use crate::{
@@ -46,6 +46,25 @@ impl Gateway {
     /// A gateway without a file of settings.
     pub fn serve_words(words: &[&str]) -> Self {
         Self::start(folder(), &[&["--listen", "127.0.0.1:0"], words].concat())
+    }
+
+    /// Another one in the same folder, with the same settings and the same state.
+    pub fn again(&self) -> Self {
+        Self::start(self.folder.clone(), &["--config", "mcplane.toml"])
+    }
+
+    /// What a command says that looks for a gateway as this one's user, with these variables, and
+    /// with `input` to read.
+    pub fn beside(&self, variables: &[&str], words: &[&str], input: &str) -> Ended {
+        let file = self.file("input");
+        fs::write(&file, input).unwrap();
+        let home = format!("HOME={}", self.folder.display());
+        let state = format!("XDG_STATE_HOME={}", self.file("state").display());
+        let mut line = vec!["env", "-u", "MCPLANE_ENDPOINT", "-u", "MCPLANE_TOKEN", &home, &state];
+        line.extend(variables);
+        line.extend(["sh", "-c", "cat \"$0\" | \"$@\"", file.to_str().unwrap(), binary()]);
+        line.extend(words);
+        run(&line.into_iter().map(str::to_owned).collect::<Vec<_>>(), LIMIT)
     }
 
     fn start(folder: PathBuf, words: &[&str]) -> Self {

@@ -5,6 +5,7 @@
 //! - `doors`: every listener, and who gets in
 //! - `upstreams`: servers that misbehave
 //! - `clients`: clients that misbehave
+//! - `commands`: commands that look for a gateway that runs
 //! - `reload`: settings that change while it runs
 //! - `processes`: how many there are, and how they end
 //! - `gateway`, `client`, `neighbour`: what the tests are made of; `bad_server` is a program
@@ -20,6 +21,7 @@
 
 mod client;
 mod clients;
+mod commands;
 mod doors;
 mod gateway;
 mod neighbour;

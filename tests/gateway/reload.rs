@@ -121,6 +121,13 @@ fn what_needs_a_restart_is_named() {
         named("new", "", &[])
     ));
     gateway.says("gateway.tokens changes with the next start");
+    assert!(!gateway.said().contains("gateway.drain"), "{}", gateway.said());
     gateway.offers("new", "echo");
     assert_eq!(text(&gateway.modern("new").call("echo", json!({"message": "hi"}))), "hi");
+    // It still differs from what was started with.
+    gateway.signal("HUP");
+    eventually(|| match gateway.said().matches("gateway.tokens changes").count() {
+        2 => Ok(()),
+        count => Err(format!("{count}: {}", gateway.said())),
+    });
 }

@@ -1,6 +1,10 @@
 //! Ways to start a gateway, and what cannot be started.
 
-use std::{fs, net::TcpListener, time::Instant};
+use std::{
+    fs,
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 use mcplane_tests::child::{binary, mcplane};
 use serde_json::{Value, json};
@@ -31,13 +35,14 @@ fn alone_it_serves_the_fixture() {
     assert_eq!((&server["fresh"], &server["mode"]), (&json!(true), &json!("shared")));
     assert_eq!(status["sessions"], 1);
 
-    let found = gateway.file("state/mcplane/endpoint.json");
+    let own = format!("state/mcplane/gateways/{}", gateway.pid());
+    let found = gateway.file(&own).join("endpoint.json");
     let discovery: Value = serde_json::from_slice(&fs::read(&found).unwrap()).unwrap();
     assert_eq!(discovery["url"], format!("http://{address}/mcp"));
     assert_eq!(discovery["pid"], gateway.pid());
     gateway.signal("TERM");
     assert_eq!(gateway.code(), Some(0));
-    assert!(!found.exists());
+    assert!(!gateway.file(&own).exists());
 }
 
 #[test]
@@ -101,7 +106,7 @@ fn settings_that_are_wrong_are_told_with_their_place() {
         ),
         (format!("{table}workers = \n"), ":3:1", ["workers", "value"]),
         // Two servers with one name.
-        (format!("{table}\n{table}"), ":4:", ["a", "duplicate"]),
+        (format!("{table}\n{table}"), ":4:10: servers.a: ", ["line 1", "another name"]),
         ("[servers.a]\n".into(), ":1:", ["command", "url"]),
         ("[servers.admin]\ncommand = \"x\"\n".into(), ":1:10: servers.admin: ", ["admin", "paths"]),
         (
@@ -121,6 +126,7 @@ fn settings_that_are_wrong_are_told_with_their_place() {
     fs::remove_file(&file).unwrap();
     let ended = mcplane(&["serve", "--config", name], LIMIT).code(1);
     assert!(ended.stderr.contains(name) && ended.stderr.contains("mcplane import"), "{ended}");
+    assert_eq!(ended.stderr.matches("No such file").count(), 1, "{ended}");
 }
 
 #[test]
@@ -166,6 +172,98 @@ fn a_command_that_is_missing_is_named_at_once() {
     let (code, why) = error(&response);
     assert!(code == UNAVAILABLE && why.contains("`gone`"), "{response}");
     neighbours.are_well();
+}
+
+#[test]
+fn settings_without_a_server_are_served_and_said() {
+    let gateway = Gateway::serve("");
+    gateway.says("no servers in mcplane.toml");
+    assert_eq!(Http::get(gateway.address(), "/healthz").json(), json!({"servers": 0, "up": 0}));
+    gateway.rewrite(&(good() + "disabled = true\n"));
+    gateway.says("no servers that are not disabled in mcplane.toml");
+}
+
+/// What nobody has listed yet is missing from the first list, and the others do not wait for it.
+#[test]
+fn a_server_that_is_slow_to_start_delays_nobody() {
+    let settings = good() + &bad("", &["--late", "9000"]);
+    let began = Instant::now();
+    let gateway = Gateway::serve(&settings);
+    let mut client = gateway.legacy("good");
+    assert_eq!(text(&client.call("add", json!({"a": 2, "b": 40}))), "42");
+    let mut all = Client::legacy(gateway.address(), "/mcp");
+    let mut changes = all.listen(gateway.address());
+    let tools = all.tools();
+    assert!(began.elapsed() < Duration::from_secs(7), "{:?}", began.elapsed());
+    let has = |tools: &[String], name: &str| tools.iter().any(|tool| tool == name);
+    assert!(has(&tools, "add") && !has(&tools, "die"), "{tools:?}");
+    assert_eq!(changes.event().unwrap()["method"], "notifications/tools/list_changed");
+    assert!(has(&all.tools(), "die"));
+}
+
+/// The last good lists stand in for a server that is slow to come back.
+#[test]
+fn a_restart_is_no_outage() {
+    let program = env!("CARGO_BIN_EXE_bad-server");
+    let slow = format!("test ! -e slow || sleep 30; exec '{program}'");
+    let settings = format!("[servers.slow]\ncommand = \"sh\"\nargs = [\"-c\", {slow:?}]\n");
+    let mut gateway = Gateway::serve(&(good() + &settings));
+    let is_kept = |file: &fs::DirEntry| file.path().extension().is_some_and(|kind| kind == "json");
+    let kept = || Some(fs::read_dir(gateway.file("state/lists")).ok()?.flatten().filter(is_kept));
+    eventually(|| match kept().map_or(0, Iterator::count) {
+        2 => Ok(()),
+        count => Err(format!("{count} kept")),
+    });
+    gateway.signal("TERM");
+    assert_eq!(gateway.code(), Some(0));
+
+    fs::write(gateway.file("slow"), "").unwrap();
+    let began = Instant::now();
+    let gateway = gateway.again();
+    let tools = Client::modern(gateway.address(), "/mcp").tools();
+    assert!(tools.iter().any(|tool| tool == "die"), "{tools:?}");
+    assert_eq!(text(&gateway.modern("good").call("add", json!({"a": 2, "b": 40}))), "42");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    let server = gateway.server("slow", |_| true);
+    assert_eq!(
+        (&server["fresh"], &server["state"]),
+        (&json!(false), &json!("starting")),
+        "{server}"
+    );
+}
+
+/// It is asked for once, however many workers there are to be, and nobody else waits for it.
+#[test]
+fn a_server_that_waits_for_approval_is_shown_as_such() {
+    let keys = "workers = 3\napproval = \"60s\"";
+    let gateway = Gateway::serve(&(good() + &bad(keys, &["--late", "9000"])));
+    let neighbours = Neighbours::of(&gateway, "good");
+    gateway.server("bad", |server| server["state"] == "awaiting_approval");
+    let asking = gateway.processes();
+    let asking = asking.iter().filter(|(_, line)| line.contains("bad-server"));
+    assert_eq!(asking.count(), 1);
+    gateway.offers("bad", "echo");
+    assert_eq!(text(&gateway.modern("bad").call("echo", json!({"message": "well"}))), "well");
+    neighbours.are_well();
+}
+
+/// It ends as at any other time while its only server has not said a word.
+#[test]
+fn sigterm_during_the_start_ends_it_well() {
+    let mut gateway = Gateway::serve(&bad("", &["--late", "30000"]));
+    eventually(|| match gateway.processes() {
+        all if all.iter().any(|(_, line)| line.contains("bad-server")) => Ok(()),
+        all => Err(format!("{all:?}")),
+    });
+    let began = Instant::now();
+    gateway.signal("TERM");
+    assert_eq!(gateway.code(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    for state in ["state", "state/mcplane"] {
+        let left = fs::read_dir(gateway.file(state).join("gateways")).unwrap().count();
+        assert_eq!(left, 0, "{state}");
+    }
+    gateway.leaves_nothing();
 }
 
 /// With no server that works it is not well, and says so; the server may come back.

@@ -53,7 +53,7 @@ impl Site {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gateways").join(name);
         fs::create_dir_all(&folder).unwrap();
         // Python may need half a minute to start on a busy machine.
-        let own = format!("accept_rate = 0\nready = \"60s\"\nstate_dir = {folder:?}\n");
+        let own = format!("accept_rate = 0\nready = \"600s\"\nstate_dir = {folder:?}\n");
         let file = folder.join("mcplane.toml");
         fs::write(&file, format!("[gateway]\n{own}\n{servers}")).unwrap();
         let file = file.to_str().unwrap();

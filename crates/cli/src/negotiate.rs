@@ -1,18 +1,22 @@
 //! `mcplane negotiate`: which of a gateway's servers fit a need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
+use mcplane::client::Client;
 use mcplane::proto::version::Revision;
 use mcplane::transport::http::client::Pool;
 use mcplane::transport::http::{Bytes, Request};
 use mcplane_gateway::catalog::Need;
+use mcplane_gateway::catalog::names::SEPARATOR;
 use serde_json::Value;
+use tokio::time::timeout;
 
-use crate::endpoint::{EndpointArgs, token};
+use crate::endpoint::{EndpointArgs, Found, token};
 
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -22,8 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is needed, and of whom.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("need").required(true).multiple(true)
+    .args(["tools", "prompts", "resources", "revision", "min_versions"]))]
 #[command(after_help = "Example:
   mcplane negotiate --tool read_file --tool search --revision 2025-06-18
+Each thing is named as it is called at the endpoint that was asked.
 Exit code: 0 if one server or a set of them covers everything, 1 if something is missing.")]
 pub struct NegotiateArgs {
     /// A tool that is needed (repeatable)
@@ -67,10 +74,16 @@ pub async fn run(args: &NegotiateArgs) -> anyhow::Result<ExitCode> {
         let why = said.get("error").and_then(Value::as_str).unwrap_or("it does not say why");
         bail!("the gateway answered {}: {why}", answer.status());
     }
-    if args.json {
-        println!("{said:#}");
-    } else {
-        print(&said);
+    let called = if args.json { HashSet::new() } else { names(&found).await };
+    let mut out = io::stdout().lock();
+    let printed = match args.json {
+        true => writeln!(out, "{said:#}"),
+        false => print(&said, &called, &mut out),
+    };
+    match printed.and_then(|()| out.flush()) {
+        // Whoever reads it has read enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        printed => printed.context("cannot print")?,
     }
     let is_missing = said.get("outcome").and_then(Value::as_str) == Some("missing");
     Ok(if is_missing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -104,46 +117,68 @@ fn http_request(url: &str, need: &Need) -> anyhow::Result<Request<Bytes>> {
     Ok(request.body(body.into())?)
 }
 
-/// The plan first, then each server with what it lacks.
-fn print(said: &Value) {
-    let text = |value: &Value, key: &str| {
-        value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+/// What is called at the endpoint, tools and prompts, as it is called there; none of them if the
+/// endpoint does not say.
+async fn names(found: &Found) -> HashSet<String> {
+    let names = async {
+        let client = Client::builder("mcplane", env!("CARGO_PKG_VERSION"));
+        let client = client.connect(found.http().ok()?).await.ok()?;
+        let tools = client.list_tools().await.unwrap_or_default();
+        let prompts = client.list_prompts().await.unwrap_or_default();
+        client.close().await;
+        let prompts = prompts.into_iter().map(|prompt| prompt.name);
+        Some(tools.into_iter().map(|tool| tool.name).chain(prompts).collect())
     };
-    let list = |value: &Value, key: &str| -> Vec<Value> {
-        value.get(key).and_then(Value::as_array).cloned().unwrap_or_default()
-    };
-    let name = |item: &Value| text(item, "name");
-    let names = |items: &[Value]| items.iter().map(name).collect::<Vec<_>>().join(", ");
-    match text(said, "outcome").as_str() {
-        "covered" => println!("covered by {}", text(said, "best")),
-        "split" => println!("covered by several servers together"),
-        _ => println!("not covered; missing: {}", names(&list(said, "missing"))),
+    timeout(PATIENCE, names).await.ok().flatten().unwrap_or_default()
+}
+
+/// The plan first, then each server with what it lacks. `called` is what the endpoint's things are
+/// called.
+fn print(said: &Value, called: &HashSet<String>, out: &mut impl Write) -> io::Result<()> {
+    match text(said, "outcome") {
+        "covered" => writeln!(out, "covered by {}", text(said, "best"))?,
+        "split" => writeln!(out, "covered by several servers together")?,
+        _ => writeln!(out, "not covered; missing: {}", join(list(said, "missing"), name))?,
     }
     for share in list(said, "plan") {
-        println!("  {}: {}", text(&share, "server"), names(&list(&share, "items")));
+        let server = text(share, "server");
+        let call = |item: &Value| {
+            // Two servers have it: then each one's has its server's name in front.
+            let long = format!("{server}{SEPARATOR}{}", name(item));
+            if called.contains(&long) { long } else { name(item) }
+        };
+        writeln!(out, "  {server}: {}", join(list(share, "items"), call))?;
     }
     for rank in list(said, "ranked") {
-        let unfit: Vec<_> = list(&rank, "unfit")
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|why| why.replace('_', " "))
-            .collect();
-        let unfit = if unfit.is_empty() {
-            String::new()
-        } else {
-            format!(", not used: {}", unfit.join(", "))
+        let part = |before: &str, words: String| match words.is_empty() {
+            true => words,
+            false => format!(", {before} {words}"),
         };
-        let missing = names(&list(&rank, "missing"));
-        let missing = if missing.is_empty() { String::new() } else { format!(", lacks {missing}") };
+        let why = |why: &Value| why.as_str().unwrap_or_default().replace('_', " ");
+        let unfit = part("not used:", join(list(rank, "unfit"), why));
+        let missing = part("lacks", join(list(rank, "missing"), name));
         let number = |key: &str| rank.get(key).and_then(Value::as_u64).unwrap_or_default();
-        println!(
-            "{}: {} of {}, {}{unfit}{missing}",
-            text(&rank, "server"),
-            number("has"),
-            number("of"),
-            text(&rank, "health"),
-        );
+        let (server, health) = (text(rank, "server"), text(rank, "health"));
+        let (has, of) = (number("has"), number("of"));
+        writeln!(out, "{server}: {has} of {of}, {health}{unfit}{missing}")?;
     }
+    Ok(())
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn name(item: &Value) -> String {
+    text(item, "name").to_owned()
+}
+
+fn join(items: &[Value], word: impl Fn(&Value) -> String) -> String {
+    items.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
 fn revision(text: &str) -> Result<Revision, String> {

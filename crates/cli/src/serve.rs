@@ -1,20 +1,27 @@
 //! `mcplane serve`: many clients, of any revision, over a warm pool of any servers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use mcplane_gateway::Gateway;
 use mcplane_gateway::config::{Config, ConfigError, Listen, Mode, Watch, watch};
 use mcplane_gateway::listen::Doors;
-use mcplane_gateway::listen::discovery::{Announced, Discovery};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
 
-use crate::fixture::interrupted;
+use crate::endpoint::announce;
 
 /// How long the process may take to end after everything in it has.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// The part of the settings' `ready` that servers whose lists are known wait for the others.
+const READY_SHARE: u32 = 10;
+
+/// How often the start looks at the servers: longer than the gateway gathers what they tell.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What to serve, and where.
 #[derive(Args, Debug)]
@@ -89,11 +96,13 @@ async fn serve(
     config: Config,
     changes: Option<Result<Watch, ConfigError>>,
 ) -> anyhow::Result<ExitCode> {
+    // Before there is anything to leave behind.
+    let (mut ending, mut twice) = (Signals::new()?, Signals::new()?);
     let doors = Doors::open(&config).await.map_err(|error| {
         anyhow::anyhow!("{error}; listen elsewhere with --listen, where port 0 is any free one")
     })?;
-    let gateway = Gateway::start(config)?;
-    let _announced = announce(&doors, &gateway);
+    let gateway = Gateway::start(config.clone())?;
+    let _announced = doors.url().map(|url| announce(url, &config.gateway));
     greet(&doors)?;
     let mut troubles = gateway.troubles();
     let telling = tokio::spawn(async move {
@@ -101,21 +110,30 @@ async fn serve(
             eprintln!("mcplane: {trouble}");
         }
     });
-    gateway.ready().await;
-    report(&gateway, doors.url());
+    let reporting = tokio::spawn(report(gateway.clone(), doors.url().map(str::to_owned)));
     let reloading = args.config.clone().zip(changes).map(|(path, changes)| {
-        tokio::spawn(reload(path, changes, args.listen.clone(), gateway.clone()))
+        tokio::spawn(reload(path, changes, args.listen.clone(), config, gateway.clone()))
     });
     let whole = async {
-        doors.serve(&gateway, interrupted()).await;
+        let mut shutdown = std::pin::pin!(ending.next());
+        let is_open = tokio::select! {
+            () = worth_opening(&gateway) => true,
+            () = &mut shutdown => false,
+        };
+        if is_open {
+            doors.serve(&gateway, shutdown).await;
+        } else {
+            drop(doors);
+        }
         reloading.inspect(|reloading| reloading.abort());
+        reporting.abort();
         telling.abort();
         gateway.close().await;
     };
     // Who asks a second time does not want to wait.
     let twice = async {
-        interrupted().await;
-        interrupted().await;
+        twice.next().await;
+        twice.next().await;
     };
     tokio::select! {
         () = whole => {}
@@ -124,15 +142,80 @@ async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
+/// SIGINT and SIGTERM; none is missed from the moment that this is made.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let of = |kind| signal(kind).context("cannot listen to signals");
+        Ok(Self {
+            interrupt: of(SignalKind::interrupt())?,
+            terminate: of(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Waits until clients find something. At once if the lists of every server are known from last
+/// time; else until each server has told them, or why it cannot. One that takes its time holds up
+/// the others only for a part of the settings' `ready`, and all of them for no longer than that.
+async fn worth_opening(gateway: &Gateway) {
+    let began = Instant::now();
+    let patience = gateway.config().gateway.ready.duration() / READY_SHARE;
+    let some = async {
+        let mut looks = 0;
+        loop {
+            let servers = gateway.status().servers;
+            let (known, silent): (Vec<_>, Vec<_>) =
+                servers.iter().partition(|server| server.offers.is_some());
+            let none_is_coming = silent
+                .iter()
+                .all(|server| server.trouble.is_some() || server.state == "awaiting_approval");
+            if none_is_coming || (!known.is_empty() && began.elapsed() >= patience) {
+                break;
+            }
+            looks += 1;
+            sleep(LOOK).await;
+        }
+        if looks > 0 {
+            // What was told just now is in the catalog with the next look.
+            sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = gateway.ready() => {}
+        () = some => {}
+    }
+}
+
 /// The settings, from the file or the command line.
 fn settings(args: &ServeArgs) -> anyhow::Result<Config> {
     let mut config = match &args.config {
-        Some(path) => Config::load(path)?,
+        Some(path) => load(path)?,
         None => of_command(args)?,
     };
     if !args.listen.is_empty() {
         config.gateway.listen.clone_from(&args.listen);
         config.check("the command line")?;
+    }
+    Ok(config)
+}
+
+/// Settings from their file. The error's own text says everything, its source included.
+fn load(path: &Path) -> anyhow::Result<Config> {
+    let config = Config::load(path).map_err(|error| anyhow::anyhow!("{error}"))?;
+    if config.servers.iter().all(|(_, server)| server.disabled) {
+        let why = if config.servers.is_empty() { "" } else { " that are not disabled" };
+        eprintln!("mcplane: no servers{why} in {}", path.display());
     }
     Ok(config)
 }
@@ -170,20 +253,10 @@ fn greet(doors: &Doors) -> anyhow::Result<()> {
     out.flush().context("cannot print the endpoint")
 }
 
-fn announce(doors: &Doors, gateway: &Gateway) -> Option<Announced> {
-    let folder = gateway.config().gateway.state_folder()?;
-    match Discovery::new(doors.url()?).announce(&folder) {
-        Ok(announced) => Some(announced),
-        Err(error) => {
-            eprintln!("mcplane: no discovery file in {}: {error}", folder.display());
-            None
-        }
-    }
-}
-
 /// What became of each server, on standard error.
-fn report(gateway: &Gateway, url: Option<&str>) {
-    let base = url.and_then(|url| url.strip_suffix("/mcp"));
+async fn report(gateway: Gateway, url: Option<String>) {
+    gateway.ready().await;
+    let base = url.as_deref().and_then(|url| url.strip_suffix("/mcp"));
     for server in gateway.status().servers {
         let at = base.map_or_else(String::new, |base| format!("  {base}/{}/mcp", server.name));
         let offers = server.offers.map_or_else(String::new, |offers| {
@@ -197,10 +270,12 @@ fn report(gateway: &Gateway, url: Option<&str>) {
 }
 
 /// Reads the settings again when they change; what is wrong with them is said, and changes nothing.
+/// `started` is what the gateway started with.
 async fn reload(
     path: PathBuf,
     changes: Result<Watch, ConfigError>,
     listen: Vec<Listen>,
+    started: Config,
     gateway: Gateway,
 ) {
     let mut changes = match changes {
@@ -212,15 +287,15 @@ async fn reload(
     };
     loop {
         changes.changed().await;
-        let outcome = match Config::load(&path) {
+        let outcome = match load(&path) {
             Ok(mut config) => {
                 if !listen.is_empty() {
                     config.gateway.listen.clone_from(&listen);
                 }
-                restart_needed(&gateway.config(), &config);
+                restart_needed(&started, &config);
                 gateway.reload(config).await.map_err(anyhow::Error::from)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         };
         match outcome {
             Ok(()) => eprintln!("mcplane: {} was read again", path.display()),
@@ -229,9 +304,9 @@ async fn reload(
     }
 }
 
-/// Says which changes wait for a restart.
-fn restart_needed(old: &Config, new: &Config) {
-    let (old, new) = (&old.gateway, &new.gateway);
+/// Says which changes since the start wait for the next one.
+fn restart_needed(started: &Config, new: &Config) {
+    let (old, new) = (&started.gateway, &new.gateway);
     let changed = [
         ("listen", old.listen != new.listen),
         ("hosts", old.hosts != new.hosts),
@@ -243,6 +318,8 @@ fn restart_needed(old: &Config, new: &Config) {
         ("call_timeout", old.call_timeout != new.call_timeout),
         ("list_deadline", old.list_deadline != new.list_deadline),
         ("start_parallel", old.start_parallel != new.start_parallel),
+        ("drain", old.drain != new.drain),
+        ("ready", old.ready != new.ready),
     ];
     for (key, _) in changed.iter().filter(|(_, changed)| *changed) {
         eprintln!("mcplane: gateway.{key} changes with the next start");
