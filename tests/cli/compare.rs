@@ -3,8 +3,9 @@
 use std::{fs, net::TcpListener};
 
 use mcplane_tests::child::{Ended, binary, mcplane};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::gate::{begun_at, result, unread, written};
 use crate::{LIMIT, file};
 
 /// Three short runs of each target.
@@ -61,6 +62,54 @@ fn what_a_gateway_costs() {
     assert_eq!((&direct["processes"], &through["processes"]), (&1.0.into(), &3.0.into()));
 }
 
+/// Every side has the same instants, also behind a gateway.
+#[test]
+fn an_open_loop_is_one_schedule_for_all() {
+    let server = format!("{} fixture", binary());
+    let gateway = format!("{} serve --listen 127.0.0.1:0 -- {{server}}", binary());
+    let open = ["--rate", "400", "--arrivals", "poisson", "--seed", "7", "--no-calibration"];
+    let ended = compare(&[&[&server, "--through", &gateway, "--json", "-"], &open[..]].concat());
+    let report = json(&ended.ok().left_nothing());
+    let arrivals = json!({"shape": "rate", "per_s": 400.0, "spacing": "poisson", "seed": 7});
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 6);
+    for run in runs {
+        assert_eq!((&run["plan"]["load"], &run["plan"]["arrivals"]), (&"open".into(), &arrivals));
+        assert_eq!(run["plan"]["concurrency"], 1024);
+    }
+}
+
+#[test]
+fn results_that_were_measured_apart_are_compared() {
+    let (slow, fast) = (written("1.json", result(1000.0)), written("2.json", result(2000.0)));
+    let report = file("report.json");
+    let json = ["--json", report.to_str().unwrap()];
+    let ended = mcplane(&[&["compare", &slow, &fast], &json[..]].concat(), LIMIT).ok();
+    assert!(ended.stdout.contains("throughput    2.000 ["), "{ended}");
+    assert!(ended.stdout.contains("faster"), "{ended}");
+    fs::remove_file(&report).unwrap();
+    assert_eq!(unread(&[&["compare", &slow, &fast], &json[..]].concat()), "0");
+    let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    assert_eq!(report["comparisons"][0]["verdict"], "faster");
+}
+
+#[test]
+fn what_results_lack_is_told() {
+    let (slow, fast) = (written("1.json", begun_at(1000.0)), written("2.json", begun_at(2000.0)));
+    let ended = mcplane(&["compare", &slow, &fast], LIMIT).code(2);
+    assert!(ended.stderr.contains("no run in common"), "{ended}");
+    let mut short = begun_at(1000.0);
+    short["runs"][0]["results"]["slices"].as_array_mut().unwrap().truncate(1);
+    let short = written("short.json", short);
+    let ended = mcplane(&["compare", &short, &short], LIMIT).code(3);
+    assert!(ended.stdout.starts_with("s stdio echo @1000/s ≤4: "), "{ended}");
+    assert!(ended.stdout.contains("cannot tell: too few samples"), "{ended}");
+    assert!(ended.stdout.contains("open loop of 15 s"), "{ended}");
+    let none = written("none.json", "{}");
+    let ended = mcplane(&["compare", &none, &slow], LIMIT).code(2);
+    assert!(ended.stderr.contains("none.json: "), "{ended}");
+}
+
 /// A command that listens where it is told is pinned like one that is spoken to over its pipes.
 #[cfg(target_os = "linux")]
 #[test]
@@ -98,6 +147,6 @@ fn what_cannot_be_compared_is_named() {
     let ended = compare(&[&server, &deaf]).code(3).left_nothing();
     assert!(ended.stderr.contains("it ended") && ended.stderr.contains("sorry"), "{ended}");
 
-    let ended = compare(&[&server, &server, "--pin", "4000"]).left_nothing();
-    assert!(ended.stderr.contains("--pin 4000"), "{ended}");
+    let ended = compare(&[&server, &server, "--pin", "4000"]).code(2).left_nothing();
+    assert!(ended.stderr.contains("--pin: got 4000"), "{ended}");
 }

@@ -3,6 +3,7 @@
 //! - `broken`: servers that cannot be spoken to
 //! - `bench`: measuring that fails, breaks off or is interrupted
 //! - `compare`: servers in turns
+//! - `gate`: whether a result may pass
 //! - `import`: settings from those of a desktop client
 //! - `lint`: whether published figures can be true
 //! - `inspect`: looking, calling, and the command line
@@ -27,6 +28,7 @@ mod bench;
 mod broken;
 mod compare;
 mod fixture;
+mod gate;
 mod import;
 mod inspect;
 mod limits;

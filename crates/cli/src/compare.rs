@@ -10,8 +10,6 @@ mod rounds;
 mod service;
 mod words;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,10 +19,12 @@ use anyhow::Context;
 use clap::Args;
 use mcplane_lab::report::Document;
 use mcplane_lab::verdict::{Contest, PAIRS_DEFAULT, PAIRS_MIN, Role};
-use mcplane_lab::{Control, Environment, Error, Plan, Speak, Until};
+use mcplane_lab::{
+    Arrivals, Control, Environment, Error, OPEN_IN_FLIGHT, Plan, Shape, Spacing, Speak, Until,
+};
 
 use crate::bench::{RawJson, calls_or_time, duration, raw_json, watch};
-use crate::report::Outputs;
+use crate::report::{Outputs, to_stdout, write};
 use words::Subject;
 
 /// Most targets at once.
@@ -50,7 +50,8 @@ Examples:
   mcplane compare 'node a.js' --through 'mcplane serve --listen 127.0.0.1:0 -- {server}'
   mcplane compare before.json after.json
 
-Exit code: 0 compared, 1 a server answered with errors, 2 usage, 3 a server could not be reached.")]
+Exit code: 0 compared, 1 a server answered with errors, 2 usage, 3 a server could not be reached or
+results are too short to be compared.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct CompareArgs {
     /// Servers, or results; the first is what the others are compared with
@@ -74,9 +75,21 @@ pub struct CompareArgs {
     /// Arguments of the tool; by default built from its input schema
     #[arg(long, value_name = "JSON", value_parser = raw_json, requires = "tool")]
     pub args: Option<RawJson>,
-    /// Calls in flight per session
-    #[arg(long, short, value_name = "N", default_value_t = 1)]
-    pub concurrency: usize,
+    /// Calls in flight per session [default: 1]. With --rate at most so many [default: 1024 over all
+    /// sessions]
+    #[arg(long, short, value_name = "N")]
+    pub concurrency: Option<usize>,
+    /// Open loop: begin so many calls per second, whether others have ended or not
+    #[arg(long, value_name = "N")]
+    pub rate: Option<f64>,
+    /// How the calls of an open loop are spread: evenly, or as many callers do who do not know of
+    /// each other
+    #[arg(long, value_name = "constant|poisson", value_parser = spacing, requires = "rate")]
+    #[arg(default_value = "constant")]
+    pub arrivals: Spacing,
+    /// Where the random spread begins: every run has the same instants
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "rate")]
+    pub seed: u64,
     /// Connections; over stdio, processes
     #[arg(long, short, value_name = "N", default_value_t = 1)]
     pub sessions: usize,
@@ -144,7 +157,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let has_pairs = sides.iter().all(|(_, _, runs)| runs.len() >= PAIRS_MIN);
     let contest = Contest::new(environment, args.effect, sides);
     if has_pairs {
-        print(args, &contest)?;
+        publish(args, &contest)?;
     }
     Ok(match failed {
         Some(error) if error.is_usage() => complain(&error.to_string(), 2),
@@ -185,12 +198,24 @@ fn asked(args: &CompareArgs) -> Result<(Vec<(Subject, Role)>, Plan), String> {
         let base = subjects.first().map(|(base, _)| (base.clone(), Role::Calibration));
         subjects.extend(base);
     }
-    let until = args.requests.map_or(Until::Elapsed(args.duration), Until::Calls);
-    let plan = Plan {
+    let plan = plan(args);
+    plan.validate().map_err(|error| error.to_string())?;
+    Ok((subjects, plan))
+}
+
+fn plan(args: &CompareArgs) -> Plan {
+    let arrivals = args.rate.map(|per_s| Arrivals {
+        shape: Shape::Rate { per_s },
+        spacing: args.arrivals,
+        seed: args.seed,
+    });
+    let in_flight = arrivals.map_or(1, |_| (OPEN_IN_FLIGHT / args.sessions.max(1)).max(1));
+    Plan {
         tool: args.tool.clone(),
         args: args.args.clone().map(RawJson::into_inner),
-        concurrency: args.concurrency,
-        until,
+        concurrency: args.concurrency.unwrap_or(in_flight),
+        arrivals,
+        until: args.requests.map_or(Until::Elapsed(args.duration), Until::Calls),
         warmup: args.warmup,
         timeout: args.timeout,
         start_timeout: args.start_timeout,
@@ -199,9 +224,7 @@ fn asked(args: &CompareArgs) -> Result<(Vec<(Subject, Role)>, Plan), String> {
         pin: args.pin,
         slices: 1,
         ..Plan::default()
-    };
-    plan.validate().map_err(|error| error.to_string())?;
-    Ok((subjects, plan))
+    }
 }
 
 fn is_result(target: &str) -> bool {
@@ -209,25 +232,24 @@ fn is_result(target: &str) -> bool {
     path.extension().is_some_and(|extension| extension == "json") && path.is_file()
 }
 
-fn print(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
-    if args.json.as_deref() != Some(Path::new("-")) && !args.outputs.has_stdout() {
-        io::stdout().lock().write_all(contest.to_text().as_bytes())?;
-    }
+/// Files first, then stdout, whose reader may have gone away.
+fn publish(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
     args.json.as_deref().map_or(Ok(()), |path| write_json(path, contest))?;
-    args.outputs.write(&Document::of_contest(contest)?)
+    args.outputs.write(&Document::of_contest(contest)?)?;
+    if args.json.as_deref() == Some(Path::new("-")) || args.outputs.has_stdout() {
+        return Ok(());
+    }
+    to_stdout(&contest.to_text()).context("cannot write to stdout")
 }
 
 /// Writes JSON to a file, or to stdout for `-`.
 pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> anyhow::Result<()> {
-    if path == Path::new("-") {
-        let mut stdout = io::stdout().lock();
-        serde_json::to_writer_pretty(&mut stdout, value)?;
-        return Ok(writeln!(stdout)?);
-    }
-    let cannot = || format!("cannot write {}", path.display());
-    let mut file = BufWriter::new(File::create(path).with_context(cannot)?);
-    serde_json::to_writer_pretty(&mut file, value).with_context(cannot)?;
-    file.write_all(b"\n").and_then(|()| file.flush()).with_context(cannot)
+    write(path, &format!("{}\n", serde_json::to_string_pretty(value)?))
+}
+
+/// The name that results have for it.
+fn spacing(text: &str) -> Result<Spacing, String> {
+    serde_json::from_value(text.into()).map_err(|_| "constant or poisson".to_owned())
 }
 
 /// A fraction: `5%`, or `5`.
@@ -299,7 +321,27 @@ mod tests {
     }
 
     #[test]
+    fn an_open_loop_has_one_schedule_and_room() {
+        let plan = |words: &[&str]| asked(&parse(words).unwrap()).unwrap().1;
+        let open = plan(&["a", "b", "--rate", "500", "--arrivals", "poisson", "--seed", "7"]);
+        let arrivals = open.arrivals.unwrap();
+        assert_eq!(arrivals.shape, Shape::Rate { per_s: 500.0 });
+        assert_eq!((arrivals.spacing, arrivals.seed), (Spacing::Poisson, 7));
+        assert_eq!(open.concurrency, OPEN_IN_FLIGHT);
+        let own = plan(&["a", "b", "--rate", "500", "-c", "8", "-s", "2"]);
+        assert_eq!((own.concurrency, own.arrivals.unwrap().spacing), (8, Spacing::Constant));
+        let closed = plan(&["a", "b"]);
+        assert_eq!((closed.concurrency, closed.arrivals), (1, None));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
+        let open = ["a", "b", "--rate", "0"];
+        assert!(roles(&open).unwrap_err().starts_with("--rate"));
+        for words in [&["--seed", "1"][..], &["--arrivals", "poisson"]] {
+            assert!(parse(&[&["a", "b"][..], words].concat()).is_err(), "{words:?}");
+        }
+        assert!(parse(&["a", "b", "--rate", "1", "--arrivals", "x"]).is_err());
         assert!(roles(&["a"]).unwrap_err().contains("2 to 16"));
         assert!(roles(&["a", "b", "--pairs", "2"]).unwrap_err().starts_with("--pairs"));
         let eras = ["a", "b", "c", "--era", "legacy,modern"];

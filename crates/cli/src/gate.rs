@@ -13,6 +13,7 @@ use mcplane_lab::verdict::{Assertions, Finding, Gate, Outcome, PROFILES, Profile
 
 use crate::compare::{complain, write_json};
 use crate::input;
+use crate::report::to_stdout;
 
 /// Judge a result by a baseline and by limits.
 ///
@@ -25,7 +26,7 @@ Examples:
   mcplane gate baseline.json result.json --profile cmcp-inline --assert 'p99<5ms,errors=0'
   mcplane gate baseline.json result.json --github
 
-Exit code: 0 passed, 1 a regression, 2 usage, 3 cannot tell.")]
+Exit code: 0 passed, 1 a regression, 2 usage or a file that cannot be read or written, 3 cannot tell.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct GateArgs {
     /// What was measured before
@@ -51,7 +52,7 @@ pub struct GateArgs {
 /// Judges, prints, and gives the exit code.
 ///
 /// # Errors
-/// When the summary cannot be written.
+/// None: what cannot be read or written has an exit code of its own.
 pub fn run(args: &GateArgs) -> anyhow::Result<ExitCode> {
     let read = |path: &Path| {
         let wrong = |what: String| format!("{}: {what}", path.display());
@@ -65,22 +66,29 @@ pub fn run(args: &GateArgs) -> anyhow::Result<ExitCode> {
     };
     let assertions = args.assertions.clone().unwrap_or_default();
     let judged = gate(&baseline, &result, &args.profile, &assertions);
-    if args.json.as_deref() != Some(Path::new("-")) {
-        print(&judged);
-    }
-    args.json.as_deref().map_or(Ok(()), |path| write_json(path, &judged))?;
+    Ok(match publish(args, &judged) {
+        Ok(()) => ExitCode::from(judged.outcome.exit_code()),
+        Err(error) => complain(&format!("{error:#}"), 2),
+    })
+}
+
+/// Files first, then stdout, whose reader may have gone away.
+fn publish(args: &GateArgs, judged: &Gate) -> anyhow::Result<()> {
+    args.json.as_deref().map_or(Ok(()), |path| write_json(path, judged))?;
+    let mut annotations = String::new();
     if args.github {
+        summarize(judged)?;
         for line in judged.findings.iter().filter_map(annotation) {
-            // The runner reads both; JSON on stdout stays alone there.
-            if args.json.as_deref() == Some(Path::new("-")) {
-                eprintln!("{line}");
-            } else {
-                println!("{line}");
-            }
+            annotations.push_str(&line);
+            annotations.push('\n');
         }
-        summarize(&judged)?;
     }
-    Ok(ExitCode::from(judged.outcome.exit_code()))
+    // The runner reads both; JSON on stdout stays alone there.
+    if args.json.as_deref() == Some(Path::new("-")) {
+        eprint!("{annotations}");
+        return Ok(());
+    }
+    to_stdout(&(table(judged) + &annotations)).context("cannot write to stdout")
 }
 
 fn profile(name: &str) -> Result<Profile, String> {
@@ -88,20 +96,23 @@ fn profile(name: &str) -> Result<Profile, String> {
         .ok_or_else(|| format!("there are {}", PROFILES.map(|profile| profile.name).join(", ")))
 }
 
-fn print(judged: &Gate) {
-    let mut run = None;
+fn table(judged: &Gate) -> String {
+    let (mut text, mut run) = (String::new(), None);
     for finding in &judged.findings {
+        // Writing to a string cannot fail.
         if run.replace(&finding.run) != Some(&finding.run) {
-            println!("{}", finding.run);
+            let _ = writeln!(text, "{}", finding.run);
         }
         let Finding { what, baseline, result, limit, outcome, note, .. } = finding;
         let ratio = change(finding);
         let outcome = word(*outcome);
-        println!(
+        let _ = writeln!(
+            text,
             "  {what:<14}{baseline:>14} → {result:<14}{ratio:<26}{limit:<20}{outcome:<12}{note}"
         );
     }
-    println!("{} by the profile `{}`", word(judged.outcome), judged.profile);
+    let _ = writeln!(text, "{} by the profile `{}`", word(judged.outcome), judged.profile);
+    text
 }
 
 /// The ratio as a change in percent.

@@ -1,14 +1,16 @@
 //! Results that were measured apart, each by a `bench` or `compare` of its own.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use mcplane_lab::stats::Interval;
-use mcplane_lab::verdict::{Group, Metric, Recorded, Verdict, judge};
+use mcplane_lab::verdict::{Metric, Recorded, TOO_FEW, Verdict, judge};
 use serde::Serialize;
 
 use super::{CompareArgs, complain, write_json};
 use crate::input;
+use crate::report::to_stdout;
 
 /// What a reader has to know.
 const APART: &str = "Measured apart: what changed on the machine between the runs is in these ratios, \
@@ -21,6 +23,8 @@ struct Compared<'a> {
     effect: f64,
     note: &'static str,
     comparisons: Vec<Row<'a>>,
+    /// Runs that two files have in common, and too little of.
+    untold: Vec<Untold<'a>>,
 }
 
 /// One figure of a run that two files have in common.
@@ -36,6 +40,15 @@ struct Row<'a> {
     verdict: Verdict,
 }
 
+/// A run of which no figure can be compared.
+#[derive(Serialize)]
+struct Untold<'a> {
+    a: &'a str,
+    b: &'a str,
+    run: String,
+    why: &'static str,
+}
+
 /// Compares the first file with each of the others.
 pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     if args.targets.len() < 2 || !args.through.is_empty() {
@@ -44,60 +57,70 @@ pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     }
     let mut files = Vec::new();
     for path in &args.targets {
-        let text = input::read(path.as_ref(), input::RESULT_BYTES_MAX)
-            .with_context(|| format!("cannot read {path}"))?;
-        match Recorded::parse(text.as_bytes()) {
+        let read = input::read(path.as_ref(), input::RESULT_BYTES_MAX)
+            .map_err(|error| error.to_string())
+            .and_then(|text| Recorded::parse(text.as_bytes()).map_err(|error| error.to_string()));
+        match read {
             Ok(read) => files.push((path.as_str(), read)),
             Err(wrong) => return Ok(complain(&format!("{path}: {wrong}"), 2)),
         }
     }
     let Some((base, others)) = files.split_first() else { return Ok(ExitCode::SUCCESS) };
-    let comparisons: Vec<_> =
-        others.iter().flat_map(|other| rows(base, other, args.effect)).collect();
-    if comparisons.is_empty() {
-        let wrong =
-            "the results have no run in common: server, transport, tool and calls in flight";
-        return Ok(complain(wrong, 2));
-    }
-    let compared = Compared {
+    let mut compared = Compared {
         schema: "mcplane.compare-files/1",
         effect: args.effect,
         note: APART,
-        comparisons,
+        comparisons: Vec::new(),
+        untold: Vec::new(),
     };
-    if args.json.as_deref() != Some("-".as_ref()) {
-        print(&compared);
+    others.iter().for_each(|other| compared.add(base, other));
+    if compared.comparisons.is_empty() && compared.untold.is_empty() {
+        let wrong = "the results have no run in common: server, transport, tool and load";
+        return Ok(complain(wrong, 2));
     }
     args.json.as_deref().map_or(Ok(()), |path| write_json(path, &compared))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn rows<'a>(
-    (a, base): &(&'a str, Recorded),
-    (b, other): &(&'a str, Recorded),
-    effect: f64,
-) -> Vec<Row<'a>> {
-    let (before, after) = (base.groups(), other.groups());
-    let both = before.iter().filter_map(|group| Some((group, group.counterpart(&after)?)));
-    let of = |(group, now): (&_, &Group<'_>), metric: Metric| {
-        let group: &Group<'_> = group;
-        let (ratio, over) = group.ratio(now, metric)?;
-        let verdict = judge(&ratio, effect, metric.more_is_better());
-        Some(Row { a, b, run: now.name.clone(), metric, ratio, over, verdict })
-    };
-    both.flat_map(|both| Metric::ALL.into_iter().filter_map(move |metric| of(both, metric)))
-        .collect()
-}
-
-fn print(compared: &Compared<'_>) {
-    let mut titled = None;
-    for Row { a, b, run, metric, ratio, over, verdict } in &compared.comparisons {
-        if titled.replace((*b, run)) != Some((*b, run)) {
-            println!("{run}: {b} by {a}");
-        }
-        let Interval { value, low, high } = ratio;
-        let ratio = format!("{value:.3} [{low:.3}, {high:.3}]");
-        println!("  {metric:<14}{ratio:<26}{verdict:<20}over {over}");
+    if args.json.as_deref() != Some("-".as_ref()) {
+        to_stdout(&compared.text()).context("cannot write to stdout")?;
     }
-    println!("{}", compared.note);
+    Ok(ExitCode::from(if compared.comparisons.is_empty() { 3 } else { 0 }))
+}
+
+impl<'a> Compared<'a> {
+    /// Compares what two files have in common.
+    fn add(&mut self, (a, base): &(&'a str, Recorded), (b, other): &(&'a str, Recorded)) {
+        let after = other.groups();
+        for group in base.groups() {
+            let Some(now) = group.counterpart(&after) else { continue };
+            let of = |metric: Metric| {
+                let (ratio, over) = group.ratio(now, metric)?;
+                let verdict = judge(&ratio, self.effect, metric.more_is_better());
+                Some(Row { a, b, run: now.name.clone(), metric, ratio, over, verdict })
+            };
+            let rows: Vec<_> = Metric::ALL.into_iter().filter_map(of).collect();
+            if rows.is_empty() {
+                self.untold.push(Untold { a, b, run: now.name.clone(), why: TOO_FEW });
+            }
+            self.comparisons.extend(rows);
+        }
+    }
+
+    fn text(&self) -> String {
+        let (mut text, mut titled) = (String::new(), None);
+        // Writing to a string cannot fail.
+        for Row { a, b, run, metric, ratio, over, verdict } in &self.comparisons {
+            if titled.replace((*b, run)) != Some((*b, run)) {
+                let _ = writeln!(text, "{run}: {b} by {a}");
+            }
+            let Interval { value, low, high } = ratio;
+            let ratio = format!("{value:.3} [{low:.3}, {high:.3}]");
+            let _ = writeln!(text, "  {metric:<14}{ratio:<26}{verdict:<20}over {over}");
+        }
+        for Untold { a, b, run, why } in &self.untold {
+            let _ = writeln!(text, "{run}: {b} by {a}\n  cannot tell: {why}");
+        }
+        if !self.comparisons.is_empty() {
+            let _ = writeln!(text, "{}", self.note);
+        }
+        text
+    }
 }

@@ -13,16 +13,18 @@ pub(super) struct Figure {
     pub(super) high: f64,
     /// One unit of the last printed digit.
     pub(super) step: f64,
+    /// Whether it is a number by itself: no range, and not about, above or below one.
+    pub(super) plain: bool,
 }
 
 impl Figure {
     pub(super) const fn exact(value: f64) -> Self {
-        Self { value, low: value, high: value, step: 0.0 }
+        Self { value, low: value, high: value, step: 0.0, plain: true }
     }
 
     pub(super) fn scaled(self, by: f64) -> Self {
-        let Self { value, low, high, step } = self;
-        Self { value: value * by, low: low * by, high: high * by, step: step * by }
+        let Self { value, low, high, step, plain } = self;
+        Self { value: value * by, low: low * by, high: high * by, step: step * by, plain }
     }
 
     /// This divided by another, with the bounds of both. `None` if the other may be zero.
@@ -32,12 +34,23 @@ impl Figure {
             low: self.low / other.high,
             high: self.high / other.low,
             step: 0.0,
+            plain: false,
         })
     }
 
     /// Whether both may stand for the same number.
     pub(super) fn meets(self, other: Self) -> bool {
         self.low <= other.high && other.low <= self.high
+    }
+
+    /// Whether it is greater by more than rounding explains. Rounding keeps the order, so that of
+    /// figures with the same last digit is the printed one.
+    pub(super) fn is_above(self, other: Self) -> bool {
+        if self.plain && other.plain && self.step.total_cmp(&other.step).is_eq() {
+            self.value > other.value
+        } else {
+            self.low > other.high
+        }
     }
 
     /// How many digits from the first that is not zero to the last that was printed.
@@ -53,14 +66,18 @@ impl Figure {
 
 /// Reads a cell: the number in its unit's own size, and the unit if one is written.
 pub(super) fn read(cell: &str) -> Option<(Figure, Option<Unit>)> {
-    let cell = cell.trim().trim_start_matches(['~', '≈', '<', '>', '=', '±', ' ', '+']);
-    let (first, rest) = number(cell)?;
+    let number_on = cell.trim().trim_start_matches(['~', '≈', '<', '>', '=', '±', ' ', '+']);
+    let (first, rest) = number(number_on)?;
+    let first = Figure { plain: !cell.contains(['~', '≈', '<', '>', '±']), ..first };
     let range =
         rest.trim_start().strip_prefix(['-', '–', '…']).and_then(|r| number(r.trim_start()));
     let (figure, rest) = match range {
         Some((last, rest)) if last.value >= first.value => {
             let value = f64::midpoint(first.value, last.value);
-            (Figure { value, low: first.low, high: last.high, step: first.step }, rest)
+            (
+                Figure { value, low: first.low, high: last.high, step: first.step, plain: false },
+                rest,
+            )
         }
         _ => (first, rest),
     };
@@ -129,7 +146,7 @@ fn number(text: &str) -> Option<(Figure, &str)> {
     }
     let value = plain.parse::<f64>().ok()? * 10_f64.powi(exponent);
     let step = 10_f64.powi(exponent.saturating_sub(decimals.unwrap_or(0)));
-    let figure = Figure { value, low: value - step, high: value + step, step };
+    let figure = Figure { value, low: value - step, high: value + step, step, plain: true };
     value.is_finite().then_some((figure, text.get(end..)?))
 }
 
@@ -160,6 +177,14 @@ mod tests {
         {
             assert_eq!(value(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn rounding_keeps_the_order() {
+        let above = |a: &str, b: &str| read(a).unwrap().0.is_above(read(b).unwrap().0);
+        assert!(above("5.3", "5.2") && above("5", "4") && !above("5.3", "5.28"));
+        assert!(above("5.4", "5.28") && !above("5.2", "5.2") && !above("5.2", "5.3"));
+        assert!(!above("~5.3", "5.2") && !above("5.3", "<5.2") && !above("80-150", "100-120"));
     }
 
     #[test]

@@ -156,6 +156,13 @@ fn quantity(words: &[String], has: &dyn Fn(&[&str]) -> bool) -> Quantity {
         _ if has(&["unit", "units", "note", "warmup", "timeout", "target", "little"]) => {
             Quantity::Other
         }
+        // The most of what a process has is no latency.
+        Some(Quantity::Max | Quantity::Min)
+            if has(&["fds", "processes", "threads"])
+                && !words.iter().any(|word| unit_of(word).is_some()) =>
+        {
+            Quantity::Other
+        }
         _ if share && has(&["success", "ok", "pass", "succeeded"]) => Quantity::SuccessRate,
         _ if share && has(&["hit", "hits"]) => Quantity::HitRate,
         _ if share && has(&["error", "errors", "failure", "failures", "loss", "lost"]) => {
@@ -399,6 +406,8 @@ mod tests {
         assert_eq!(of("success rate (%)").0, SuccessRate);
         assert_eq!(of("duration_s"), (Duration, Some(1.0), none()));
         assert_eq!(of("max_rps").0, Other);
+        assert_eq!(of("resources_fds_max").0, Other);
+        assert_eq!(of("max_ms_4_threads").0, Max);
         assert_eq!(of("mean throughput").0, Throughput);
         assert_eq!(of("Transfer/s").0, Other);
         assert_eq!(of("MB/s").0, Other);

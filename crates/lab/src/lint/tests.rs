@@ -59,6 +59,37 @@ fn percentiles_rise_and_have_samples_behind_them() {
 }
 
 #[test]
+fn percentiles_that_are_rounded_alike_rise_as_printed() {
+    let head = "run,errors,p50_ms,p95_ms,p99_ms,max_ms\n";
+    for figures in ["5.3,5.2,5.1,9.9", "5,4,3,9", "8.1,9.3,9.2,9.1"] {
+        let text = format!("{head}a,0,{figures}\n");
+        assert_eq!(impossible(&text), [("monotone", 2); 2], "{figures}");
+    }
+    // The end of a bucket lies above the greatest; figures that are rounded otherwise, or not exact.
+    for figures in ["5.3,5.3,5.31,9.9", "5.1,5.2,100.1,100.0", "5.3,5.28,6.1,9", "~5.3,5.2,6.1,9"] {
+        assert_eq!(impossible(&format!("{head}a,0,{figures}\n")), [], "{figures}");
+    }
+}
+
+#[test]
+fn nothing_that_is_counted_or_timed_is_below_zero() {
+    let text = "run,errors,p50_ms,p99_ms\na,0,-5.31,7.02\n";
+    assert_eq!((impossible(text), doubtful(text)), (vec![("negative", 2)], vec![]));
+    for column in ["req/s", "errors", "requests", "duration_s", "clients", "mean_ms", "stddev_ms"] {
+        let text = format!("run,p50_ms,{column}\na,5.31,-3\n");
+        let wrong = impossible(&text);
+        assert!(wrong.contains(&("negative", 2)), "{column}: {wrong:?}");
+    }
+    for column in
+        ["p50_diff_ms", "p50 change (%)", "latency delta (ms)", "memory_mb", "overhead_us"]
+    {
+        assert_eq!(impossible(&format!("run,runs,{column}\na,5,-3\n")), [], "{column}");
+    }
+    assert_eq!(impossible("run,p50_ms\na,-3.1\nb,+2.2\n"), []);
+    assert_eq!(impossible("run,p50\na,-3.1%\n"), []);
+}
+
+#[test]
 fn a_coarse_clock_shows() {
     assert_eq!(doubtful("run,p50_us,p99_us\na,0,98\n"), [("clock-resolution", 2)]);
     assert_eq!(doubtful("run,p50_ms,p95_ms,p99_ms\na,10,20,40\n"), [("clock-resolution", 2)]);

@@ -166,6 +166,7 @@ fn calibrated(comparisons: Vec<Comparison>, noise: &[Comparison]) -> Vec<Compari
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::{Arrivals, Shape, Spacing};
     use crate::report::tests::sample;
     use crate::verdict::{EFFECT_DEFAULT, Verdict};
 
@@ -223,6 +224,16 @@ mod tests {
         assert!(text.contains("B: faster: throughput +20.0 % [+20.0, +20.0]; p50"), "{text}");
         assert!(text.contains("no difference seen: p90"), "{text}");
         assert!(text.contains("A again: the noise of this machine: throughput"), "{text}");
+    }
+
+    #[test]
+    fn an_open_loop_is_told_by_its_rate() {
+        let mut contest = contest(Role::Rival, 1.2);
+        assert!(contest.to_text().contains(" in flight · 6 pairs"), "{}", contest.to_text());
+        let shape = Shape::Rate { per_s: 1000.0 };
+        let arrivals = Arrivals { shape, spacing: Spacing::Poisson, seed: 1 };
+        contest.runs[0].plan.arrivals = Some(arrivals);
+        assert!(contest.to_text().contains(" · 1,000/s · 6 pairs"), "{}", contest.to_text());
     }
 
     #[test]

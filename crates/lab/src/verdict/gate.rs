@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Assertions, Checked, Group, Metric, Recorded};
+use super::{Assertions, Checked, Group, Metric, Recorded, TOO_FEW};
 use crate::stats::Interval;
 
 /// What a result may lose against its baseline. Fractions: 0.1 is 10 %.
@@ -251,7 +251,7 @@ fn by_clock(before: &Group<'_>, now: &Group<'_>, metric: Metric, limit: f64) -> 
     let found = before.ratio(now, metric);
     let (outcome, note) = match found {
         Some((ratio, over)) => (judge_loss(&ratio, metric, limit), format!("over {over}")),
-        None => (Outcome::CannotTell, "too few samples for an interval".to_owned()),
+        None => (Outcome::CannotTell, TOO_FEW.to_owned()),
     };
     Finding {
         run: now.name.clone(),

@@ -28,7 +28,7 @@ pub use contest::{Contest, Role, Side};
 pub use drift::{Drift, Flag, Point, Series, Trend, drift};
 pub use gate::{Finding, Gate, Outcome, PROFILES, Profile, gate};
 pub use metric::Metric;
-pub use recorded::{Group, RUN_NOISE, Recorded, RecordedError};
+pub use recorded::{Group, RUN_NOISE, Recorded, RecordedError, TOO_FEW};
 
 use crate::stats::Interval;
 

@@ -2,16 +2,22 @@
 //! or newer version is still read.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::{Facts, Metric, Series};
+use crate::load::{Arrivals, Shape, Spacing, Think};
 use crate::record::Latency;
 use crate::stats::{Interval, LEVEL, median, normal_quantile, ratio_unpaired};
 
 /// Fewest runs, or slices of a run, that make an interval.
 const SAMPLES_MIN: usize = 3;
+
+/// What two files lack when [`Group::ratio`] gives no interval.
+pub const TOO_FEW: &str = "too few samples: it takes three runs, or three slices of one, which an open \
+    loop of 15 s has";
 
 /// What a run is taken to differ by from the next one of the same program, as a fraction, where there
 /// is but one of each.
@@ -68,6 +74,10 @@ struct RecordedPlan {
     concurrency: u64,
     sessions: u64,
     tool: String,
+    #[serde(default)]
+    arrivals: Option<Arrivals>,
+    #[serde(default)]
+    think: Option<Think>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -89,6 +99,15 @@ struct RecordedResults {
     resources: RecordedResources,
     #[serde(default)]
     slices: Vec<RecordedSlice>,
+    /// Of a mix, each kind of call.
+    #[serde(default)]
+    tools: Vec<RecordedTool>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RecordedTool {
+    name: String,
+    weight: f64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -118,7 +137,7 @@ pub struct RecordedError(String);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Group<'a> {
-    /// The server, its transport, the tool, the calls in flight.
+    /// The server, its transport, the tool or the mix, the load.
     pub name: String,
     target: &'a str,
     runs: Vec<&'a RecordedRun>,
@@ -138,6 +157,10 @@ impl Recorded {
         }
         if read.runs.is_empty() && read.counts().next().is_none() {
             return Err(RecordedError("it has neither `runs` nor `instructions`".to_owned()));
+        }
+        let of_runs = read.runs.iter().flat_map(RecordedRun::counts);
+        if let Some((name, count)) = read.counts().chain(of_runs).find(|(_, count)| *count < 0.0) {
+            return Err(RecordedError(format!("{name} is {count}, and no count is below zero")));
         }
         Ok(read)
     }
@@ -268,12 +291,7 @@ impl<'a> Group<'a> {
 
     /// Figures that are the same at every run.
     pub(super) fn counts(&self) -> BTreeMap<String, f64> {
-        let Some(run) = self.runs.first() else { return BTreeMap::new() };
-        let mut counts = run.counts.clone();
-        let bytes =
-            [("call_bytes", run.target.call_bytes), ("result_bytes", run.target.result_bytes)];
-        counts.extend(bytes.into_iter().filter_map(|(name, n)| Some((name.to_owned(), n?))));
-        counts
+        self.runs.first().map(|run| run.counts()).unwrap_or_default()
     }
 
     /// Why a run ended early by itself.
@@ -294,12 +312,53 @@ fn apart(ratio: Interval) -> Interval {
     .map(f64::exp)
 }
 
+impl RecordedPlan {
+    /// `×32` calls in flight, and how long a user thinks before each; in an open loop when calls
+    /// begin, and how many at most: `@1000/s ≤1024`.
+    fn load(&self) -> String {
+        let in_flight = self.concurrency.saturating_mul(self.sessions);
+        let time = Duration::from_nanos;
+        let think = match self.think {
+            None => String::new(),
+            Some(Think { mean_ns, exponential: false }) => format!(" think {:?}", time(mean_ns)),
+            Some(Think { mean_ns, exponential: true }) => format!(" think ~{:?}", time(mean_ns)),
+        };
+        let Some(Arrivals { shape, spacing, .. }) = self.arrivals else {
+            return format!("×{in_flight}{think}");
+        };
+        let shape = match shape {
+            Shape::Rate { per_s } => format!("{per_s}/s"),
+            Shape::Ramp { from_per_s, to_per_s } => format!("{from_per_s}..{to_per_s}/s"),
+            Shape::Burst { calls, every_ns } => format!("{calls}/{:?}", time(every_ns)),
+        };
+        let spacing = match spacing {
+            Spacing::Constant => "",
+            Spacing::Poisson => " poisson",
+        };
+        format!("@{shape}{spacing} ≤{in_flight}")
+    }
+}
+
 impl RecordedRun {
+    /// Runs of one name measured the same: the seed of random arrivals is not in it.
     fn name(&self) -> String {
         let target = &self.target;
         let server = target.server.as_deref().unwrap_or(&target.target);
-        let in_flight = self.plan.concurrency * self.plan.sessions;
-        format!("{server} {} {} ×{in_flight}", target.transport, self.plan.tool)
+        format!("{server} {} {} {}", target.transport, self.called(), self.plan.load())
+    }
+
+    /// `echo`, or the kinds of a mix with their weights: `echo 3 + add 1`.
+    fn called(&self) -> String {
+        let kinds = self.results.tools.iter();
+        let kinds: Vec<_> = kinds.map(|tool| format!("{} {}", tool.name, tool.weight)).collect();
+        if kinds.is_empty() { self.plan.tool.clone() } else { kinds.join(" + ") }
+    }
+
+    fn counts(&self) -> BTreeMap<String, f64> {
+        let (target, mut counts) = (&self.target, self.counts.clone());
+        let bytes = [("call_bytes", target.call_bytes), ("result_bytes", target.result_bytes)];
+        counts.extend(bytes.into_iter().filter_map(|(name, n)| Some((name.to_owned(), n?))));
+        counts
     }
 
     fn errors(&self) -> u64 {

@@ -22,8 +22,12 @@ impl Contest {
             writeln!(out, "{:<8}{}  ({})", side.name, side.target, side.spoken)?;
         }
         if let Some(run) = self.runs.first() {
-            let (plan, flight) = (&run.plan, run.plan.concurrency * run.plan.sessions);
-            write!(out, "\n{} {} · {flight} in flight · ", plan.tool, plan.args)?;
+            let plan = &run.plan;
+            let load = match plan.arrivals {
+                Some(arrivals) => Metric::Throughput.show(arrivals.rate_per_s()),
+                None => format!("{} in flight", plan.concurrency.saturating_mul(plan.sessions)),
+            };
+            write!(out, "\n{} {} · {load} · ", plan.tool, plan.args)?;
             let what = plan.duration_ns.map(|ns| Metric::P50.show(ns as f64));
             let what = what.or_else(|| plan.calls.map(|calls| format!("{calls} calls")));
             let turns = "in turns A B B A, each with fresh processes";

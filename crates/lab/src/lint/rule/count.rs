@@ -1,13 +1,33 @@
-//! Counts that must add up, and shares of a whole.
+//! Counts that must add up, shares of a whole, and what is never below zero.
 
 use super::{Found, finding, show};
 use crate::lint::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::figure::Figure;
-use crate::lint::name::{Quantity, words};
-use crate::lint::table::{Side, Table};
+use crate::lint::name::{Column, Quantity, words};
+use crate::lint::table::{Row, Side, Table};
 
 /// How far rate × duration may be from the count: start and end of a run.
 const TOTAL_SLACK: f64 = 0.05;
+
+/// Words of a column that holds differences, which may be below zero.
+const DIFFERENCES: &[&str] = &[
+    "%",
+    "added",
+    "change",
+    "changed",
+    "delta",
+    "diff",
+    "difference",
+    "drift",
+    "extra",
+    "growth",
+    "offset",
+    "overhead",
+    "pct",
+    "percent",
+    "shift",
+    "δ",
+];
 
 pub(super) fn apply(table: &Table, found: &mut Found) {
     for side in table.all() {
@@ -15,6 +35,7 @@ pub(super) fn apply(table: &Table, found: &mut Found) {
         success(&side, found);
         total(&side, found);
     }
+    negative(table, found);
     percent(table, found);
     errors_missing(table, found);
 }
@@ -96,6 +117,35 @@ fn total(side: &Side<'_>, found: &mut Found) {
         let why = "A request and its answer are two messages; this rate counts one of them, so it \
                    is a rate of calls under another name.";
         found.push(side.finding("message-count", Unclear, numbers, why));
+    }
+}
+
+/// Times, rates and counts below zero, except in columns of differences.
+fn negative(table: &Table, found: &mut Found) {
+    let is_difference = |at: usize, column: &Column| {
+        let signed = |row: &Row| {
+            let text = row.cells.get(at).map(|cell| cell.text.as_str()).unwrap_or_default();
+            text.starts_with('+') || text.contains('%')
+        };
+        words(&column.name).iter().any(|word| DIFFERENCES.contains(&word.as_str()))
+            || table.rows.iter().any(signed)
+    };
+    for (at, column) in table.columns.iter().enumerate() {
+        let quantity = column.quantity;
+        let is_positive = quantity.is_measured()
+            || quantity.is_count()
+            || matches!(quantity, Quantity::Duration | Quantity::Stddev);
+        if !is_positive || is_difference(at, column) {
+            continue;
+        }
+        for row in &table.rows {
+            let Some(cell) = row.cells.get(at) else { continue };
+            if cell.figure.is_some_and(|figure| figure.value < 0.0 && figure.high <= 0.0) {
+                let numbers = format!("{} = {}", column.name, cell.text);
+                let why = "No time, rate or count is below zero.";
+                found.push(finding((table, Some(row)), "negative", Impossible, (numbers, why)));
+            }
+        }
     }
 }
 

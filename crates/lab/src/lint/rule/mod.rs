@@ -26,7 +26,7 @@ use super::table::{Row, Side, Table};
 use super::{Finding, Severity};
 
 /// Every rule: its id, and what it holds against a table.
-pub const RULES: [(&str, &str); 37] = [
+pub const RULES: [(&str, &str); 38] = [
     ("monotone", "a higher percentile is below a lower one, or outside min and max"),
     ("sample-minimum", "a percentile of fewer samples than it takes to say something about it"),
     ("same-percentiles", "three or more figures of one distribution are the same"),
@@ -48,6 +48,7 @@ pub const RULES: [(&str, &str); 37] = [
     ("success-rate", "the success rate is not successes by calls"),
     ("total", "rate times duration is not the count"),
     ("message-count", "messages per second that count one of request and answer"),
+    ("negative", "a time, a rate or a count below zero"),
     ("percent", "more than all of a whole"),
     ("errors-missing", "no column says how many calls failed"),
     ("ratio-label", "a ratio that is not the ratio of what it names"),

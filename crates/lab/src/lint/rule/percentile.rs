@@ -34,8 +34,9 @@ fn points(side: &Side<'_>) -> Vec<(String, Figure)> {
 fn monotone(side: &Side<'_>, found: &mut Found) {
     let points = points(side);
     for ((low, a), (high, b)) in points.iter().zip(points.iter().skip(1)) {
-        // A histogram reports the end of a bucket: a thousandth more than the sample.
-        if a.low > b.high * 1.002 {
+        // A histogram reports the end of a bucket: a thousandth more than the greatest sample.
+        let grace = if low == "min" || high == "max" { 0.002 * b.value.abs() } else { 0.0 };
+        if a.is_above(*b) && a.value - b.value > grace {
             let numbers =
                 format!("{low} {} > {high} {}", shown(side, a.value), shown(side, b.value));
             let why = "A higher percentile of one distribution is never below a lower one.";
@@ -84,7 +85,10 @@ fn same(side: &Side<'_>, found: &mut Found) {
 fn clock(side: &Side<'_>, found: &mut Found) {
     let Some((share, least)) = side.percentiles().first().copied() else { return };
     let name = percentile_name(share);
-    if least.value <= 0.0 {
+    if least.value < 0.0 {
+        return;
+    }
+    if least.value == 0.0 {
         let numbers = format!("{name} = 0");
         let why = "No call takes no time: the clock is too coarse for what it measures.";
         found.push(side.finding("clock-resolution", Doubtful, numbers, why));

@@ -160,9 +160,87 @@ fn a_run_that_is_gone_is_told() {
     assert_eq!((found.outcome, found.findings.len()), (Outcome::CannotTell, 1));
 }
 
+/// A result whose plan has this, too.
+fn planned(key: &str, value: Value) -> Value {
+    let mut result = result(&STEADY);
+    result["runs"][0]["plan"][key] = value;
+    result
+}
+
+fn at(rate: f64) -> Value {
+    let even = json!({"shape": "rate", "per_s": rate, "spacing": "constant", "seed": 1});
+    planned("arrivals", even)
+}
+
+#[test]
+fn another_load_is_another_run() {
+    let found = judged(&at(1000.0), &at(2000.0), "default", "");
+    assert_eq!((found.outcome, found.findings.len()), (Outcome::CannotTell, 1), "{found:#?}");
+    assert_eq!(found.findings[0].run, "s stdio echo @1000/s ≤4");
+    assert_eq!(found.findings[0].note, "the result has no such run");
+    let think = |ms: u64| planned("think", json!({"mean_ns": ms * 1_000_000, "exponential": true}));
+    for (a, b) in [
+        (at(1000.0), result(&STEADY)),
+        (think(60), think(5)),
+        (think(60), result(&STEADY)),
+        (mixed(&[("echo", 3.0), ("add", 1.0)]), mixed(&[("echo", 1.0), ("add", 1.0)])),
+        (mixed(&[("echo", 3.0), ("add", 1.0)]), result(&STEADY)),
+    ] {
+        for (a, b) in [(&a, &b), (&b, &a)] {
+            assert_eq!(judged(a, b, "default", "").findings[0].what, "presence", "{a:#} {b:#}");
+            assert_eq!(judged(a, a, "default", "").outcome, Outcome::Pass, "{a:#}");
+        }
+    }
+}
+
+/// A result of a mix of these tools with their weights.
+fn mixed(tools: &[(&str, f64)]) -> Value {
+    let mut result = result(&STEADY);
+    let tools = tools.iter().map(|(name, weight)| json!({"name": name, "weight": weight}));
+    result["runs"][0]["results"]["tools"] = tools.collect();
+    result
+}
+
+#[test]
+fn loads_have_names() {
+    let named = |key, value: Value| {
+        let text = planned(key, value).to_string();
+        Recorded::parse(text.as_bytes()).unwrap().groups()[0].name.clone()
+    };
+    let burst = json!({"shape": "burst", "calls": 50, "every_ns": 1_000_000_000_u64,
+        "spacing": "constant", "seed": 1});
+    assert_eq!(named("arrivals", burst), "s stdio echo @50/1s ≤4");
+    let ramp = json!({"shape": "ramp", "from_per_s": 1.5, "to_per_s": 20.0, "spacing": "poisson",
+        "seed": 1});
+    assert_eq!(named("arrivals", ramp), "s stdio echo @1.5..20/s poisson ≤4");
+    let think = json!({"mean_ns": 5_000_000, "exponential": false});
+    assert_eq!(named("think", think), "s stdio echo ×4 think 5ms");
+    let text = mixed(&[("echo", 3.0), ("add", 0.5)]).to_string();
+    let name = Recorded::parse(text.as_bytes()).unwrap().groups()[0].name.clone();
+    assert_eq!(name, "s stdio echo 3 + add 0.5 ×4");
+}
+
+#[test]
+fn rungs_of_a_ladder_are_no_repetitions() {
+    let mut ladder = result(&STEADY);
+    ladder["runs"] = [500.0, 1000.0, 2000.0].map(|rate| at(rate)["runs"][0].take()).into();
+    let found = judged(&ladder, &ladder, "default", "");
+    let all = found.findings.iter().filter(|finding| finding.what == "throughput");
+    let runs: Vec<_> = all.map(|finding| finding.run.as_str()).collect();
+    assert_eq!(runs, ["500", "1000", "2000"].map(|rate| format!("s stdio echo @{rate}/s ≤4")));
+}
+
 #[test]
 fn a_file_that_is_no_result_is_refused() {
-    for (text, part) in [("{}", "neither"), ("[]", "not a result"), ("{\"runs\":[{}]}", "plan")] {
+    let mut less = result(&STEADY);
+    less["runs"][0]["counts"] = json!({"syscalls": -1.0});
+    for (text, part) in [
+        ("{}", "neither"),
+        ("[]", "not a result"),
+        ("{\"runs\":[{}]}", "plan"),
+        ("{\"instructions\":{\"a\":-5}}", "instructions of a is -5, and no count is below zero"),
+        (&less.to_string(), "syscalls is -1"),
+    ] {
         let error = Recorded::parse(text.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
