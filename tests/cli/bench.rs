@@ -154,6 +154,20 @@ fn ctrl_c_prints_the_results_so_far() {
 }
 
 #[test]
+fn ctrl_c_leaves_assertions_untold() {
+    let (junit, sign) = (file("bench.xml"), file("measuring"));
+    let script = server::script(100, &format!(": > '{}'", sign.display()));
+    let options = ["bench", "-d", "10m", "-c", "2", "--warmup", "10", "--assert", "p50<60s"];
+    let rest = ["--junit", junit.to_str().unwrap(), "--", "sh", "-c", &script];
+    let running = start_mcplane(&[&options[..], &rest].concat(), "");
+    wait_for(&sign);
+    running.interrupt();
+    let ended = running.wait(LIMIT).code(3).left_nothing();
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("<error message=\"interrupted\">"), "{ended}\n{xml}");
+}
+
+#[test]
 fn ctrl_c_before_there_is_a_result_says_so() {
     let sign = file("started");
     let script = format!("read -r line; : > '{}'; sleep 600", sign.display());

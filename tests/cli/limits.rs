@@ -6,7 +6,7 @@ use std::{fs, net::TcpListener};
 use mcplane_tests::child::{binary, mcplane};
 use serde_json::Value;
 
-use crate::LIMIT;
+use crate::{LIMIT, file};
 
 /// What every measurement here has.
 const QUICK: [&str; 5] = ["bench", "--no-floor", "--settle", "1ms", "--json"];
@@ -93,6 +93,36 @@ fn assertions_decide_the_exit_code() {
     code("p50<5ms", 1);
     // 20 calls have no p99.
     code("p99<10s", 3);
+}
+
+#[test]
+fn no_rate_that_holds_is_a_failed_case() {
+    let junit = file("limit.xml");
+    let path = junit.to_str().unwrap();
+    let find = ["bench", "--find-limit", "p50<1ns,errors=0", "-d", "100ms", "--warmup", "1"];
+    let server = ["--no-floor", "--junit", path, "--", binary(), "fixture"];
+    let ended = mcplane(&[&find[..], &server].concat(), LIMIT).code(1).left_nothing();
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("<failure message=\"no rate that was tried holds\">"), "{ended}\n{xml}");
+}
+
+#[test]
+fn a_target_that_cannot_be_measured_is_recorded() {
+    let [scenario, json, junit] = ["s.toml", "s.json", "s.xml"].map(file);
+    let targets = [binary(), "/nonexistent/server", binary()];
+    let target = |program| format!("[[targets]]\ncommand = [{program:?}, \"fixture\"]\n");
+    let text = "requests = 20\nconcurrency = 1\nwarmup = 1\nno_floor = true\nsettle = \"1ms\"\n";
+    fs::write(&scenario, text.to_owned() + &targets.map(target).concat()).unwrap();
+    let words = ["bench", "--scenario", scenario.to_str().unwrap(), "--json"];
+    let paths = [json.to_str().unwrap(), "--junit", junit.to_str().unwrap()];
+    let ended = mcplane(&[&words[..], &paths].concat(), LIMIT).code(3).left_nothing();
+    let report: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert_eq!(report["runs"].as_array().map(Vec::len), Some(1), "{ended}");
+    let missing = report["missing"].as_array().unwrap();
+    assert_eq!(missing.len(), 2, "what was not tried is missing too: {missing:?}");
+    assert!(missing[0]["why"].as_str().unwrap().contains("/nonexistent/server"), "{missing:?}");
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("tests=\"3\" failures=\"0\" errors=\"2\""), "{xml}");
 }
 
 #[test]

@@ -129,11 +129,49 @@ fn what_cannot_be_done_is_said() {
     assert!(ended.stderr.contains("--html and --csv cannot both write to -"), "{ended}");
     let ended = report("{\"schema\": \"other/1\"}", &[]).code(1);
     assert!(ended.stderr.contains("its schema other/1 is not known"), "{ended}");
-    let ended = report(result(), &["--html", "/nowhere/a.html"]).code(1);
-    assert!(ended.stderr.contains("cannot write /nowhere/a.html"), "{ended}");
+    let ended = report(result(), &["--html", "/nowhere/a.html"]).code(2);
+    assert!(ended.stderr.contains("--html: cannot write /nowhere/a.html"), "{ended}");
     let ended = mcplane(&["report", "/nowhere/a.json"], LIMIT).code(1);
     assert!(ended.stderr.contains("cannot read /nowhere/a.json"), "{ended}");
     mcplane(&["report"], LIMIT).code(2);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_noticed_before_the_run() {
+    let (taken, started) = (file("taken"), file("started"));
+    fs::write(&taken, "kept").unwrap();
+    let script = format!("touch '{}'", started.display());
+    for (option, path) in [
+        ("--json", "/nowhere/a.json"),
+        ("--html", "/nowhere/a.html"),
+        ("--junit", "/"),
+        ("--erlmcp", taken.to_str().unwrap()),
+    ] {
+        let ended = mcplane(&["bench", option, path, "--", "sh", "-c", &script], LIMIT).code(2);
+        let said = format!("{option}: cannot write {path}: ");
+        assert!(ended.stderr.contains(&said) && !started.exists(), "{ended}");
+    }
+    assert_eq!(fs::read_to_string(&taken).unwrap(), "kept");
+}
+
+#[test]
+fn a_reader_that_goes_away_keeps_no_file_from_being_written() {
+    let (json, csv) = (file("piped.json"), file("piped.csv"));
+    let line = "(\"$@\"; echo code $? >&2) | true";
+    let words =
+        ["sh", "-c", line, "sh", binary(), "bench", "-c", "1", "-n", "100", "--warmup", "1"];
+    let paths = ["--json", json.to_str().unwrap(), "--csv", csv.to_str().unwrap()];
+    for more in [&paths[..], &[&paths[..], &["--prometheus", "-"]].concat()] {
+        let target = ["--no-floor", "--", binary(), "fixture"];
+        let all = [&words[..], more, &target].concat();
+        let all: Vec<_> = all.into_iter().map(str::to_owned).collect();
+        let ended = run(&all, LIMIT).code(0);
+        assert_eq!(ended.stderr, "code 0\n", "{ended}");
+        let written: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+        assert_eq!(written["runs"][0]["results"]["calls_ok"], 100);
+        assert_eq!(fs::read_to_string(&csv).unwrap().lines().count(), 2);
+        let _ = (fs::remove_file(&json), fs::remove_file(&csv));
+    }
 }
 
 /// The page's own measurements, sent to the page around it.

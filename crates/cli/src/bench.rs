@@ -8,14 +8,13 @@ mod scenario;
 mod transports;
 pub(crate) mod watch;
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use mcplane_lab::report::{Document, Run, Style};
+use mcplane_lab::report::{Document, Missing, Style};
 use mcplane_lab::{
     Control, Environment, Error, Floor, Plan, Remote, Report, Stream, Target, run as measure,
     run_together,
@@ -26,6 +25,8 @@ pub use args::BenchArgs;
 pub(crate) use args::{RawJson, calls_or_time, duration, raw_json};
 pub use floor::{FloorArgs, run as floor};
 use transports::Matrix;
+
+use crate::report::{to_stdout, write};
 
 /// Measures what the arguments name, or the built-in fixture: over memory and stdio, or over every
 /// transport. `fixture`
@@ -62,6 +63,17 @@ pub fn run(
     let memory = Target::memory("mcplane fixture", fixture);
     let (mut whole, mut failed, mut asked) = (None::<Report>, None, args.clone());
     for (args, plans, remote) in jobs {
+        if failed.as_ref().is_some_and(Error::is_usage) {
+            break;
+        }
+        if let Some(whole) = whole.as_mut().filter(|_| failed.is_some() || control.is_stopped()) {
+            let what = "not tried, as one before it was not measured to its end".to_owned();
+            let why = Error::Unreachable { what };
+            for target in targets(&args, remote, (&me, &memory)) {
+                plans.iter().for_each(|plan| miss(whole, &target, plan, &why));
+            }
+            continue;
+        }
         let (report, error) = match measure_one(&args, &plans, remote, (&me, &memory), &control) {
             Ok(measured) => measured,
             Err(what) => return Ok(complain(&format!("error: {what}"), 2)),
@@ -71,19 +83,13 @@ pub fn run(
             None => report,
         });
         (failed, asked) = (error, args);
-        if failed.is_some() || control.is_stopped() {
-            break;
-        }
     }
     let Some(report) = whole else { return Ok(complain("error: nothing to measure", 2)) };
     let report = match &asked.modes.assert {
         Some(assertions) => report.asserting(assertions),
         None => report,
     };
-    if !report.runs.is_empty() || report.cold_start.is_some() {
-        print(&asked, &report)?;
-        asked.outputs.write(&Document::of(&report))?;
-    }
+    publish(&asked, &report)?;
     Ok(match failed {
         Some(error) if error.is_usage() => complain(&format!("error: {error}"), 2),
         Some(error) if error.is_unreachable() => complain(&format!("error: {error}"), 3),
@@ -105,27 +111,41 @@ fn measure_one(
     control: &Arc<Control>,
 ) -> Result<(Report, Option<Error>), String> {
     let environment = Environment::look();
+    let targets = targets(args, remote, (me, memory));
     if let Some(kind) = args.profile {
         let (runs, failed) = profile::run(args, kind, plans, control)?;
-        return Ok((Report::new(environment, runs), failed));
+        let mut report = Report::new(environment, runs);
+        if let (Some(target), Some(plan), Some(error)) = (targets.last(), plans.first(), &failed) {
+            miss(&mut report, target, plan, error);
+        }
+        return Ok((report, failed));
     }
     if args.transports {
         return Ok(together(args, plans, (me, memory), control, environment));
     }
-    let targets = match (remote, args.command.split_first()) {
-        (Some(remote), _) => vec![Target::Remote(Box::new(remote))],
-        (None, Some((program, rest))) => vec![Target::Stdio(Command::new(program).args(rest))],
-        (None, None) => vec![memory.clone(), Target::Stdio(Command::new(me).arg("fixture"))],
-    };
     Ok(match targets.last() {
         Some(target) if args.modes.is_any() => {
             modes::measure(args, target, me, control, environment)
         }
         _ => {
-            let (runs, failed) = all(args, plans, (me, &targets), control);
-            (Report::new(environment, runs), failed)
+            let mut report = Report::new(environment, Vec::new());
+            let failed = all(args, plans, (me, &targets), control, &mut report);
+            (report, failed)
         }
     })
+}
+
+/// What is named, or the fixture.
+fn targets(
+    args: &BenchArgs,
+    remote: Option<Remote>,
+    (me, memory): (&Path, &Target),
+) -> Vec<Target> {
+    match (remote, args.command.split_first()) {
+        (Some(remote), _) => vec![Target::Remote(Box::new(remote))],
+        (None, Some((program, rest))) => vec![Target::Stdio(Command::new(program).args(rest))],
+        (None, None) => vec![memory.clone(), Target::Stdio(Command::new(me).arg("fixture"))],
+    }
 }
 
 /// Every plan on every target, up to the first that cannot be measured.
@@ -134,8 +154,8 @@ fn all(
     plans: &[Plan],
     (me, targets): (&Path, &[Target]),
     control: &Arc<Control>,
-) -> (Vec<Run>, Option<Error>) {
-    let mut runs = Vec::new();
+    report: &mut Report,
+) -> Option<Error> {
     let of = targets.len() * plans.len();
     for target in targets {
         let floor = match target {
@@ -143,25 +163,41 @@ fn all(
             _ => process_floor(args, me),
         };
         for plan in plans {
+            if control.is_stopped() && !report.runs.is_empty() {
+                miss(report, target, plan, &Error::Interrupted);
+                continue;
+            }
             let title = match of {
                 1 => String::new(),
                 _ => {
-                    format!("{}/{of} {} × {}", runs.len() + 1, target.transport(), plan.concurrency)
+                    let (at, many) = (report.runs.len() + 1, plan.concurrency);
+                    format!("{at}/{of} {} × {many}", target.transport())
                 }
             };
             let watcher = watcher(args, control, title);
             let result = measure(plan, target, &floor, control);
             watcher.finish();
             match result {
-                Ok(run) => runs.push(run),
-                Err(error) => return (runs, Some(error)),
-            }
-            if control.is_stopped() {
-                return (runs, None);
+                Ok(run) => report.runs.push(run),
+                Err(error) => {
+                    miss(report, target, plan, &error);
+                    return Some(error);
+                }
             }
         }
     }
-    (runs, None)
+    None
+}
+
+/// Notes what could not be measured; a wrong command line is no result.
+fn miss(report: &mut Report, target: &Target, plan: &Plan, error: &Error) {
+    if !error.is_usage() {
+        report.missing.push(Missing {
+            target: target.to_string(),
+            concurrency: plan.concurrency.saturating_mul(plan.sessions),
+            why: error.to_string(),
+        });
+    }
 }
 
 fn watcher(args: &BenchArgs, control: &Arc<Control>, title: String) -> watch::Watcher {
@@ -210,23 +246,26 @@ fn process_floor(args: &BenchArgs, me: &Path) -> Floor {
     Floor::Process(Command::new(me).arg("__floor").args(plain))
 }
 
-fn print(args: &BenchArgs, report: &Report) -> anyhow::Result<()> {
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    let mut stdout = io::stdout().lock();
-    if to_stdout {
-        serde_json::to_writer_pretty(&mut stdout, report)?;
-        return Ok(writeln!(stdout)?);
+/// Writes what was measured, and what could not be: files first, then stdout, whose reader may have
+/// gone away. Without a measurement nothing is written for people.
+fn publish(args: &BenchArgs, report: &Report) -> anyhow::Result<()> {
+    let measured = !report.runs.is_empty() || report.cold_start.is_some();
+    if !measured && report.missing.is_empty() {
+        return Ok(());
     }
-    if !args.outputs.has_stdout() {
-        let colour =
-            stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
-        stdout.write_all(report.to_text(Style { colour }).as_bytes())?;
+    let json = || -> anyhow::Result<_> { Ok(serde_json::to_string_pretty(report)? + "\n") };
+    let to_file = args.json.as_deref().filter(|path| *path != Path::new("-"));
+    if let Some(path) = to_file {
+        write(path, &json()?)?;
     }
-    if let Some(path) = &args.json {
-        let cannot = || format!("cannot write {}", path.display());
-        let mut file = BufWriter::new(File::create(path).with_context(cannot)?);
-        serde_json::to_writer_pretty(&mut file, report).with_context(cannot)?;
-        file.write_all(b"\n").and_then(|()| file.flush()).with_context(cannot)?;
+    args.outputs.write(&Document::of(report))?;
+    if args.json.is_some() && to_file.is_none() {
+        return write(Path::new("-"), &json()?);
+    }
+    if measured && !args.outputs.has_stdout() {
+        let colour = io::stdout().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+        to_stdout(&report.to_text(Style { colour })).context("cannot write to stdout")?;
     }
     Ok(())
 }

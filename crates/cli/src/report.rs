@@ -1,6 +1,6 @@
 //! `mcplane report`: results in other forms.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::input;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Without an output, the summary and the tables are written as Markdown to stdout.
-Exit code: 0 written, 1 a file cannot be read or written, 2 usage.")]
+Exit code: 0 written, 1 a file cannot be read or written, 2 usage or no such place.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct ReportArgs {
     /// Results; - is stdin
@@ -116,10 +116,11 @@ impl Outputs {
         self.all().iter().any(|(_, path)| *path == Some(Path::new("-")))
     }
 
-    /// Stdout takes one form, and a file too; `json` goes where `--json` says.
+    /// Stdout takes one form, and a file too, and each can be written; `json` goes where `--json`
+    /// says.
     ///
     /// # Errors
-    /// A sentence that names the two options.
+    /// A sentence that names the two options, or the file.
     pub fn check(&self, json: Option<&Path>) -> Result<(), String> {
         let mut taken: Vec<(&str, &Path)> = Vec::new();
         for (option, path) in self.all().into_iter().chain([("--json", json)]) {
@@ -130,12 +131,14 @@ impl Outputs {
                     path.display()
                 ));
             }
+            let checked = if option == "--erlmcp" { can_hold(path) } else { can_be(path) };
+            checked.map_err(|why| format!("{option}: cannot write {}: {why}", path.display()))?;
             taken.push((option, path));
         }
         Ok(())
     }
 
-    /// Writes every form that was asked for.
+    /// Writes every form that was asked for, to stdout last.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -148,33 +151,79 @@ impl Outputs {
             (&self.junit, Document::to_junit),
             (&self.prometheus, Document::to_prometheus),
         ];
-        for (path, form) in forms {
-            if let Some(path) = path {
-                write(path, &form(document))?;
+        let (last, files): (Vec<_>, Vec<_>) = forms
+            .into_iter()
+            .filter_map(|(path, form)| Some((path.as_deref()?, form)))
+            .partition(|(path, _)| *path == Path::new("-"));
+        for (path, form) in files {
+            write(path, &form(document))?;
+        }
+        match self.erlmcp.as_deref() {
+            Some(folder) if folder == Path::new("-") => {
+                let all = serde_json::Value::from(document.to_erlmcp());
+                write(folder, &format!("{all:#}\n"))?;
             }
+            Some(folder) => {
+                fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+                for (name, value) in document.to_erlmcp_files() {
+                    write(&folder.join(name), &format!("{value:#}\n"))?;
+                }
+            }
+            None => {}
         }
-        let Some(folder) = &self.erlmcp else { return Ok(()) };
-        if folder == Path::new("-") {
-            return write(
-                folder,
-                &format!("{:#}\n", serde_json::Value::from(document.to_erlmcp())),
-            );
-        }
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        for (name, value) in document.to_erlmcp_files() {
-            write(&folder.join(name), &format!("{value:#}\n"))?;
-        }
-        Ok(())
+        last.into_iter().try_for_each(|(path, form)| write(path, &form(document)))
     }
 }
 
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let written = if path == Path::new("-") {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
-    } else {
-        fs::write(path, text)
-    };
+/// Whether a file can be written here. It stays as it is.
+fn can_be(path: &Path) -> Result<(), String> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    match fs::metadata(path) {
+        Ok(is) if is.is_dir() => Err("it is a folder".to_owned()),
+        // A pipe or a device: to open it may wait.
+        Ok(is) if !is.is_file() => Ok(()),
+        Ok(_) => {
+            let opened = OpenOptions::new().append(true).open(path);
+            opened.map(drop).map_err(|wrong| wrong.to_string())
+        }
+        Err(_) => {
+            let made = OpenOptions::new().write(true).create_new(true).open(path);
+            made.and_then(|_| fs::remove_file(path)).map_err(|wrong| wrong.to_string())
+        }
+    }
+}
+
+/// Whether this is a folder, or can become one.
+fn can_hold(folder: &Path) -> Result<(), String> {
+    let there = folder.ancestors().find(|path| path.exists());
+    match there {
+        Some(path) if folder != Path::new("-") && !path.is_dir() => {
+            Err(format!("{} is no folder", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file, or to stdout.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = if path == Path::new("-") { to_stdout(text) } else { fs::write(path, text) };
     written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes to stdout. A reader that has gone away wants no more of it.
+///
+/// # Errors
+/// When it cannot be written for another reason.
+pub fn to_stdout(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
 }

@@ -1,10 +1,20 @@
 //! The machine and the conditions that a result was measured under.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf, absolute};
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustls::SupportedCipherSuite;
+use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::target::{Served, Target};
 
 /// What a reader needs to judge a result or to repeat it. A `None` could not be found out.
 #[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
@@ -16,6 +26,9 @@ pub struct Environment {
     pub mcplane: String,
     /// Whether this program was built with optimisation.
     pub optimised: bool,
+    /// The file of this program, which is the generator.
+    #[serde(default)]
+    pub binary: Option<Binary>,
     /// The command line of this program, without the values of headers.
     pub command: Vec<String>,
     /// The operating system.
@@ -44,6 +57,88 @@ pub struct Environment {
     pub memory_bytes: Option<u64>,
 }
 
+/// The file of a program. Two results are of the same one when its hash is the same.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Binary {
+    /// Where it is.
+    pub path: String,
+    /// The SHA-256 of its bytes, in hexadecimal digits.
+    pub sha256: Option<String>,
+}
+
+impl Binary {
+    /// The file of a target that is a command: what its first word is found as.
+    pub(crate) fn of(target: &Target) -> Option<Self> {
+        let (Target::Stdio(command) | Target::Served(Served { command, .. })) = target else {
+            return None;
+        };
+        found(command.words().next()?).as_deref().map(Self::at)
+    }
+
+    /// The file at this path.
+    fn at(path: &Path) -> Self {
+        let path = absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self { sha256: sha256(&path).ok(), path: path.to_string_lossy().into_owned() }
+    }
+}
+
+/// The file that a program's name stands for: on `PATH`, unless the name has a folder.
+fn found(program: &OsStr) -> Option<PathBuf> {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return Some(program.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| is_program(file))
+}
+
+#[cfg(unix)]
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+
+    let any = |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
+    fs::metadata(file).is_ok_and(any)
+}
+
+#[cfg(not(unix))]
+fn is_program(file: &Path) -> bool {
+    file.is_file()
+}
+
+/// The SHA-256 of a file's bytes, read once for as long as the file is not written. It is the one
+/// that TLS needs anyway, and as fast in a program that was built without optimisation.
+fn sha256(path: &Path) -> io::Result<String> {
+    type Written = (PathBuf, SystemTime, u64);
+    static SEEN: Mutex<BTreeMap<Written, String>> = Mutex::new(BTreeMap::new());
+    let about = fs::metadata(path)?;
+    let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    if !about.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let written = (path.to_owned(), about.modified()?, about.len());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = seen.get(&written) {
+        return Ok(known.clone());
+    }
+    let (mut file, mut hash) = (File::open(path)?, suite.common.hash_provider.start());
+    let mut chunk = vec![0; 256 * 1024];
+    loop {
+        let len = file.read(&mut chunk)?;
+        if len == 0 {
+            break;
+        }
+        hash.update(chunk.get(..len).unwrap_or_default());
+    }
+    let mut digits = String::new();
+    for byte in hash.finish().as_ref() {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    seen.insert(written, digits.clone());
+    Ok(digits)
+}
+
 impl Environment {
     /// Looks at the machine.
     #[must_use]
@@ -57,6 +152,7 @@ impl Environment {
             time: utc(now),
             mcplane: env!("CARGO_PKG_VERSION").to_owned(),
             optimised: !cfg!(debug_assertions),
+            binary: std::env::current_exe().ok().map(|path| Binary::at(&path)),
             command: without_secrets(
                 std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()),
             ),
@@ -166,6 +262,38 @@ mod tests {
     fn this_machine_has_cores() {
         let environment = Environment::look();
         assert!(environment.cores > 0 && environment.time.ends_with('Z'));
+    }
+
+    #[test]
+    fn a_program_has_the_hash_of_its_file() {
+        let path = std::env::temp_dir().join(format!("mcplane-binary-{}", std::process::id()));
+        // The vectors of FIPS 180-2, B.1 and B.3.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let long = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+        for (bytes, want) in [(b"abc".to_vec(), abc), (vec![b'a'; 1_000_000], long)] {
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(Binary::at(&path).sha256.as_deref(), Some(want));
+        }
+        fs::remove_file(&path).unwrap();
+        assert_eq!(Binary::at(&path).sha256, None);
+        assert_eq!(Binary::at(&std::env::temp_dir()).sha256, None);
+        let own = Environment::look().binary.unwrap();
+        assert_eq!(own.sha256.unwrap().len(), 64);
+        assert_eq!(Path::new(&own.path), std::env::current_exe().unwrap());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_command_has_its_file_and_an_address_has_none() {
+        use mcplane_process::Command;
+
+        let of = |program: &str| Binary::of(&Target::Stdio(Command::new(program).arg("-c")));
+        let shell = of("sh").unwrap();
+        assert!(shell.path.starts_with('/') && shell.path.ends_with("/sh"), "{}", shell.path);
+        assert_eq!(Binary::at(Path::new("/bin/sh")).sha256, shell.sha256);
+        assert_eq!(of("./no/such").unwrap().sha256, None);
+        assert_eq!(of("no-such-program"), None);
+        assert_eq!(Binary::of(&Target::memory("m", || Err(io::ErrorKind::Other.into()))), None);
     }
 
     #[test]

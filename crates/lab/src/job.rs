@@ -12,13 +12,15 @@ use tokio::time::sleep;
 
 use crate::choose::{Call, choose};
 use crate::control::{Control, Stage};
+use crate::environment::Binary;
 use crate::error::{Error, shorten};
 use crate::floor::Floor;
 use crate::load::{Check, Expect, Fleet, Kind, Session, fault};
 use crate::measure::{Measured, Side};
 use crate::plan::{NUMBER, Plan, Until};
 use crate::report::{
-    Drifting, Headroom, PlanInfo, Ratios, Run, StartInfo, TargetInfo, ToolResults, Warmup,
+    Drifting, Headroom, Knobs, MixedCall, PlanInfo, Ratios, Run, StartInfo, TargetInfo,
+    ToolResults, Warmup,
 };
 use crate::run::{Entry, ns};
 use crate::target::{
@@ -63,6 +65,8 @@ pub(crate) struct Ready {
     expect: Expect,
     varies: Option<String>,
     call_bytes: usize,
+    /// The file of the target, if it is a command.
+    binary: Option<Binary>,
     /// The kinds of calls, where there are several.
     kinds: Vec<Kind>,
     /// What the reader should know about the way to the server.
@@ -202,6 +206,7 @@ impl Job {
             expect,
             varies,
             call_bytes,
+            binary: Binary::of(&self.target),
             kinds,
         })
     }
@@ -398,12 +403,15 @@ impl Job {
             tool: ready.call.tool.clone(),
             args: serde_json::from_str(ready.call.args.get()).unwrap_or_default(),
             chosen: ready.call.chosen,
+            mix: MixedCall::all(&plan.mix, &ready.kinds),
+            knobs: Some(Knobs::of(plan, &self.floor)),
         }
     }
 
     fn target_info(&self, ready: &Ready) -> TargetInfo {
         TargetInfo {
             target: self.target.to_string(),
+            binary: ready.binary.clone(),
             transport: ready.site.transport().to_owned(),
             server: ready.peer.name.clone(),
             version: ready.peer.version.clone(),

@@ -1,6 +1,7 @@
 //! Keeping the generator, and the servers that it starts, on one core.
 
 use crate::Error;
+use crate::plan::PlanError;
 
 pub(crate) use os::Affinity;
 
@@ -8,7 +9,8 @@ pub(crate) use os::Affinity;
 /// without a core, where it is.
 ///
 /// # Errors
-/// When the core is none of those that this process may use, or cannot be chosen here.
+/// [`Error::Plan`] when the core is none of those that this process may use; [`Error::Machine`]
+/// when none can be chosen here.
 pub fn pinned<T>(cpu: Option<usize>, work: impl FnOnce() -> T) -> Result<T, Error> {
     let before = pin(cpu)?;
     let value = work();
@@ -20,8 +22,15 @@ pub fn pinned<T>(cpu: Option<usize>, work: impl FnOnce() -> T) -> Result<T, Erro
 
 /// Keeps this thread, and what it starts from now on, on this core; gives the cores that it had.
 pub(crate) fn pin(cpu: Option<usize>) -> Result<Option<Affinity>, Error> {
-    let wrong = |cpu, source| Error::Machine { what: format!("--pin {cpu}"), source };
-    cpu.map(|cpu| os::pin(cpu).map_err(|source| wrong(cpu, source))).transpose()
+    let Some(cpu) = cpu else { return Ok(None) };
+    match os::pin(cpu) {
+        Ok(Some(before)) => Ok(Some(before)),
+        Ok(None) => {
+            let takes = "the number of a core that this process may run on";
+            Err(PlanError::new("--pin", cpu.to_string(), takes).into())
+        }
+        Err(source) => Err(Error::Machine { what: format!("--pin {cpu}"), source }),
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -41,16 +50,16 @@ mod os {
         }
     }
 
-    pub(super) fn pin(cpu: usize) -> io::Result<Affinity> {
+    /// `None` if this process may not run on that core.
+    pub(super) fn pin(cpu: usize) -> io::Result<Option<Affinity>> {
         let before = sched_getaffinity(None)?;
-        let no_such = || io::Error::other("this process may not run on that core");
         if cpu >= CpuSet::MAX_CPU || !before.is_set(cpu) {
-            return Err(no_such());
+            return Ok(None);
         }
         let mut one = CpuSet::new();
         one.set(cpu);
         sched_setaffinity(None, &one)?;
-        Ok(Affinity(before))
+        Ok(Some(Affinity(before)))
     }
 }
 
@@ -68,7 +77,7 @@ mod os {
     }
 
     /// Not possible here.
-    pub(super) fn pin(_: usize) -> io::Result<Affinity> {
+    pub(super) fn pin(_: usize) -> io::Result<Option<Affinity>> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 }
@@ -83,7 +92,8 @@ mod tests {
         let before = cores();
         let affinity = (0..1024).find_map(|cpu| pin(Some(cpu)).ok()?).unwrap();
         assert_eq!(cores(), 1);
-        assert!(pin(Some(1_000_000)).is_err());
+        let no_such = pin(Some(1_000_000)).unwrap_err();
+        assert!(no_such.is_usage() && no_such.to_string().starts_with("--pin: got 1000000"));
         affinity.restore();
         assert_eq!(cores(), before);
         let cpu = (0..1024).find(|cpu| pinned(Some(*cpu), cores).is_ok_and(|cores| cores == 1));

@@ -1,5 +1,6 @@
 //! What to do: the tool, the load, when to stop, what to check.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -116,6 +117,17 @@ impl FromStr for Speak {
                 format!("auto, legacy, modern, or one of {names}")
             })?),
         })
+    }
+}
+
+impl fmt::Display for Speak {
+    /// The word that [`Speak::from_str`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Era(era) => era.fmt(f),
+            Self::Revision(revision) => revision.fmt(f),
+        }
     }
 }
 
@@ -301,6 +313,9 @@ mod tests {
         assert_eq!("auto".parse(), Ok(Speak::Auto));
         assert_eq!("legacy".parse(), Ok(Speak::Era(Era::Legacy)));
         assert_eq!("2025-06-18".parse(), Ok(Speak::Revision(Revision::V2025_06_18)));
+        for name in ["auto", "legacy", "modern", "2025-06-18"] {
+            assert_eq!(name.parse::<Speak>().unwrap().to_string(), name);
+        }
         assert!("2025-06-19".parse::<Speak>().unwrap_err().contains("2025-06-18"));
     }
 

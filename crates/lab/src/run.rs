@@ -57,7 +57,7 @@ pub fn run_together(
     plan.validate()?;
     on_generator(plan, control, async |affinity| {
         let jobs: Vec<_> = entries.iter().map(|entry| Job::new(plan, entry, control)).collect();
-        together(plan, &jobs, control, affinity).await
+        Box::pin(together(plan, &jobs, control, affinity)).await
     })
 }
 

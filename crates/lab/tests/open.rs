@@ -5,12 +5,16 @@
 #[allow(dead_code, reason = "its other faults are for other tests")]
 mod fake;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fake::{Act, target};
 use mcplane_lab::report::Run;
-use mcplane_lab::{Arrivals, Control, Errors, Floor, Latencies, Plan, Shape, Spacing, Until, run};
+use mcplane_lab::{
+    Arrivals, Control, Errors, Floor, Latencies, Plan, Shape, Spacing, Template, Until, run,
+};
+use serde_json::{Value, json};
 
 fn plan(shape: Shape) -> Plan {
     Plan {
@@ -121,6 +125,28 @@ fn a_warm_up_goes_on_while_there_is_a_trend() {
     let counted = Plan { warmup: Until::Calls(30), ..quick };
     let counted = measure(&counted, |_| Act::Answer).results.warmup.unwrap();
     assert_eq!((counted.calls_ok, counted.steady), (30, None));
+}
+
+#[test]
+fn a_mix_is_recorded_with_all_its_arguments() {
+    let call = |weight: f64, args: Option<Value>| {
+        Template::new("echo".to_owned(), weight, args, Path::new("")).unwrap()
+    };
+    let (numbered, plain) = (json!({ "message": "no {n} of {uuid}" }), json!({ "message": "b" }));
+    let mix = vec![call(3.0, Some(numbered.clone())), call(1.0, Some(plain.clone())).unchecked()];
+    let plan = Plan {
+        mix: [mix, vec![call(1.0, None)]].concat(),
+        seed: 9,
+        arrivals: None,
+        until: Until::Calls(40),
+        ..plan(RATE)
+    };
+    let run = measure(&plan, |_| Act::Answer);
+    let recorded: Vec<_> =
+        run.plan.mix.iter().map(|call| (call.weight, call.args.clone(), call.check)).collect();
+    assert_eq!(recorded[..2], [(3.0, numbered, true), (1.0, plain, false)]);
+    assert!(recorded[2].1["message"].is_string() && recorded.len() == 3, "{recorded:?}");
+    assert_eq!((run.plan.knobs.unwrap().seed, run.target.binary), (9, None));
 }
 
 const RATE: Shape = Shape::Rate { per_s: 100.0 };

@@ -58,6 +58,9 @@ fn a_process_is_measured_beside_its_floor() {
     assert_eq!((run.results.calls_ok, run.target.era.as_str()), (4000, "legacy"));
     let floor = run.floor.unwrap();
     assert_eq!((floor.calls_ok, floor.errors.total()), (4000, 0));
+    let (me, binary) = (std::env::current_exe().unwrap(), run.target.binary.unwrap());
+    assert_eq!((binary.path.as_str(), binary.sha256.unwrap().len()), (me.to_str().unwrap(), 64));
+    assert_eq!(run.plan.knobs.unwrap().floor, "process");
     if cfg!(target_os = "linux") {
         let ratio = run.ratios.unwrap().cpu_per_call.unwrap();
         assert!(ratio.value() > 0.1, "{ratio:?}");

@@ -102,6 +102,11 @@ impl Command {
         self
     }
 
+    /// The program and its arguments.
+    pub fn words(&self) -> impl Iterator<Item = &OsStr> {
+        std::iter::once(&self.program).chain(&self.args).map(OsString::as_os_str)
+    }
+
     /// Starts the command as the leader of a new process group.
     ///
     /// It finds `MCPLANE_GROUP` in its environment, which what it starts inherits. On Linux a
@@ -158,8 +163,7 @@ const SHOWN_CHARS_MAX: usize = 200;
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = std::iter::once(&self.program).chain(&self.args);
-        let line = words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        let line = self.words().map(quoted).collect::<Vec<_>>().join(" ");
         match line.char_indices().nth(SHOWN_CHARS_MAX) {
             Some((end, _)) => write!(f, "{}…", line.get(..end).unwrap_or(&line)),
             None => f.write_str(&line),

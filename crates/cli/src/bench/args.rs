@@ -1,12 +1,14 @@
 //! The arguments of `mcplane bench`.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use mcplane_lab::{
     Address, Arrivals, OPEN_IN_FLIGHT, Plan, PlanError, Remote, Shape, Spacing, Speak, Until,
+    listening_at,
 };
 use serde_json::value::RawValue;
 
@@ -217,6 +219,12 @@ impl BenchArgs {
     /// # Errors
     /// A sentence that names the flag or the address at fault.
     pub(super) fn remote(&self) -> Result<Option<Remote>, String> {
+        if let Some(url) = &self.modes.listens {
+            listening_at(url).map_err(|what| format!("--listens: {what}"))?;
+        }
+        if let Some(file) = &self.ca {
+            File::open(file).map_err(|error| format!("--ca {}: {error}", file.display()))?;
+        }
         let Some(url) = &self.url else { return Ok(None) };
         let address = Address::parse(url, self.transport == Some(OverHttp::Sse))?;
         let mut remote = Remote::new(address).ca(self.ca.clone()).pid(self.pid);

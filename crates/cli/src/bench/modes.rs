@@ -39,14 +39,16 @@ pub struct ModeArgs {
     /// Where the command of --cold-start listens; without it, it speaks over stdio
     #[arg(long, value_name = "URL", requires_all = ["cold_start", "command"])]
     pub listens: Option<String>,
-    /// Take everything from a file of TOML; see docs/lab/scenario.md. Only --json may stand beside it
+    /// Take everything from a file of TOML; see docs/lab/scenario.md. Beside it may stand
+    /// --quiet, --json and the other outputs
     #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["url", "command", "mode", "open", "transports", "assert", "tool",
-        "concurrency", "requests", "duration", "warmup", "no_check", "settle", "no_floor",
-        "plain_floor", "pin"])]
+    #[arg(conflicts_with_all = ["url", "headers", "transport", "ca", "pid", "command", "mode",
+        "listens", "open", "arrivals", "seed", "transports", "assert", "tool", "args",
+        "concurrency", "requests", "duration", "warmup", "timeout", "start_timeout", "sessions", "no_check",
+        "distinct", "settle", "no_floor", "plain_floor", "pin", "era", "profile", "profile_out"])]
     pub scenario: Option<PathBuf>,
-    /// Exit with 1 if one of these does not hold for a run, with 3 if that cannot be told; they
-    /// alone decide then
+    /// Exit with 1 if one of these does not hold for a run, with 3 if that cannot be told or the
+    /// run was interrupted; they alone decide then
     #[arg(long, value_name = "'p99<5ms,errors=0'")]
     pub assert: Option<Assertions>,
 }
@@ -110,7 +112,10 @@ pub(super) fn measure(
             report.runs = runs;
             (report, None)
         }
-        Err(error) => (report, Some(error)),
+        Err(error) => {
+            super::miss(&mut report, target, &plan, &error);
+            (report, Some(error))
+        }
     }
 }
 

@@ -92,6 +92,41 @@ mod tests {
         assert!(flags > 30, "{flags}");
     }
 
+    /// What the file says, no flag may say too; how results are shown, it may.
+    #[test]
+    fn no_flag_beside_a_scenario_is_ignored() {
+        const BESIDE: [&str; 8] =
+            ["quiet", "json", "html", "csv", "markdown", "junit", "prometheus", "erlmcp"];
+        let value = |name: &str| match name {
+            "args" => "{}",
+            "burst" => "1/1s",
+            "ramp" => "1..2",
+            "era" => "legacy",
+            "find-limit" | "assert" => "errors=0",
+            "transport" => "http",
+            "arrivals" => "poisson",
+            "profile" => "cpu",
+            _ => "1",
+        };
+        for argument in Line::command().get_arguments() {
+            let Some(name) = argument.get_long().filter(|name| *name != "scenario") else {
+                continue;
+            };
+            let flag = format!("--{name}");
+            let mut words = vec!["--scenario", "s.toml", flag.as_str()];
+            if argument.get_action().takes_values() {
+                words.push(value(name));
+            }
+            let refused = Line::try_parse_from(&words).err().map(|error| error.kind());
+            let conflict = clap::error::ErrorKind::ArgumentConflict;
+            let want = (!BESIDE.contains(&name)).then_some(conflict);
+            assert_eq!(refused, want, "{flag}");
+        }
+        for words in [["--scenario", "s.toml", "http://x"], ["--scenario", "s.toml", "--x"]] {
+            assert!(Line::try_parse_from(words).is_err(), "{words:?}");
+        }
+    }
+
     #[test]
     fn a_file_becomes_arguments_and_its_faults_have_places() {
         let folder = std::env::temp_dir().join(format!("mcplane-scenario-{}", std::process::id()));

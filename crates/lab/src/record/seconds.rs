@@ -66,6 +66,7 @@ impl Interval {
             first.1 += if same { later.1 } else { 0 };
             same
         });
+        self.counts.shrink_to_fit();
     }
 }
 
@@ -160,7 +161,8 @@ impl Seconds {
 
     /// Puts the current interval to those that are over.
     fn keep(&mut self) {
-        let counts = self.latencies.counts().collect();
+        let mut counts: Vec<_> = self.latencies.counts().collect();
+        counts.shrink_to_fit();
         let interval = Interval { index: self.index, errors: self.errors, counts };
         self.latencies.clear();
         self.errors = Errors::default();

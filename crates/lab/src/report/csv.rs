@@ -1,7 +1,10 @@
-//! CSV (RFC 4180) in cMCP's column schema: one row for each run and each floor.
+//! CSV (RFC 4180) in cMCP's column schema: one row for each run, each floor, each kind of call of a
+//! mix, and each step of a cold start.
 
-use super::Results;
-use super::document::{Document, in_flight, load};
+use super::document::{Document, File, called, load, load_word};
+use super::{Results, Run, ToolResults};
+use crate::cold::Spread;
+use crate::record::Latency;
 
 /// cMCP's columns.
 const COLUMNS: &str = "bench,iterations,wall_ms,throughput_per_s,min_us,p50_us,p95_us,p99_us,p999_us,max_us,mean_us,extra";
@@ -14,13 +17,13 @@ impl Document {
         let mut out = format!("{COLUMNS}\n");
         for (_, file, run) in self.runs() {
             let (plan, target) = (&run.plan, &run.target);
-            let bench =
-                format!("{}_{}_{}", word(&plan.tool), word(&target.transport), in_flight(run));
+            let on = format!("{}_{}", word(&target.transport), load_word(run));
+            let bench = format!("{}_{on}", word(called(run)));
             let said = |results: &Results, target: &str| {
                 format!(
                     "transport={} tool={} load={} sessions={} errors={} target={target} time={}",
                     run.target.transport,
-                    plan.tool,
+                    called(run),
                     load(run).replace(' ', "_"),
                     plan.sessions,
                     results.errors.total(),
@@ -31,27 +34,81 @@ impl Document {
             if let Some(floor) = &run.floor {
                 row(&mut out, &format!("floor_{bench}"), floor, &said(floor, "floor"));
             }
+            for (at, kind) in run.results.tools.iter().enumerate() {
+                let bench = format!("mix_{}_{}_{on}", at + 1, word(&kind.name));
+                kind_row(&mut out, &bench, (run, file), kind);
+            }
         }
+        self.files.iter().for_each(|file| cold_rows(&mut out, file));
         out
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
 fn row(out: &mut String, bench: &str, of: &Results, extra: &str) {
-    let latency = &of.latency;
-    let us = |ns: Option<u64>| ns.map_or_else(String::new, |ns| format!("{:.3}", ns as f64 / 1e3));
+    let speed = (of.wall_ns, of.throughput_per_s);
+    fields(out, (bench, of.calls_ok), Some(speed), &of.latency, extra);
+}
+
+/// One kind of call of a mix, over the time of the whole run.
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn kind_row(out: &mut String, bench: &str, (run, file): (&Run, &File), of: &ToolResults) {
+    let extra = format!(
+        "transport={} tool={} weight={} check={} load={} errors={} target={} time={}",
+        run.target.transport,
+        of.name,
+        of.weight,
+        of.check,
+        load(run).replace(' ', "_"),
+        of.errors.total(),
+        run.target.target,
+        file.environment.time
+    );
+    let wall_ns = run.results.wall_ns;
+    let speed = (wall_ns > 0).then(|| (wall_ns, of.calls_ok as f64 * 1e9 / wall_ns as f64));
+    fields(out, (bench, of.calls_ok), speed, &of.latency, &extra);
+}
+
+/// One row for each step: there are no calls per second, and of percentiles the median only.
+fn cold_rows(out: &mut String, file: &File) {
+    let Some(cold) = &file.cold_start else { return };
+    let extra = format!(
+        "fresh={} failed={} target={} time={}",
+        cold.fresh, cold.failed, cold.target, file.environment.time
+    );
+    for (step, Spread { min_ns, median_ns, max_ns, values_ns, .. }) in cold.figures() {
+        let latency = Latency {
+            min_ns: Some(*min_ns),
+            p50_ns: Some(*median_ns),
+            max_ns: Some(*max_ns),
+            ..Latency::default()
+        };
+        let bench = format!("cold_start_{}", word(step));
+        fields(out, (&bench, values_ns.len() as u64), None, &latency, &extra);
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn fields(
+    out: &mut String,
+    (bench, calls): (&str, u64),
+    speed: Option<(u64, f64)>,
+    latency: &Latency,
+    extra: &str,
+) {
+    let shown = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
+    let us = |ns: Option<u64>| shown(ns.map(|ns| ns as f64 / 1e3));
     let fields = [
         bench.to_owned(),
-        of.calls_ok.to_string(),
-        format!("{:.3}", of.wall_ns as f64 / 1e6),
-        format!("{:.3}", of.throughput_per_s),
+        calls.to_string(),
+        shown(speed.map(|(wall_ns, _)| wall_ns as f64 / 1e6)),
+        shown(speed.map(|(_, per_s)| per_s)),
         us(latency.min_ns),
         us(latency.p50_ns),
         us(latency.p95_ns),
         us(latency.p99_ns),
         us(latency.p99_9_ns),
         us(latency.max_ns),
-        latency.mean_ns.map_or_else(String::new, |ns| format!("{:.3}", ns / 1e3)),
+        shown(latency.mean_ns.map(|ns| ns / 1e3)),
         quoted(extra),
     ];
     out.push_str(&fields.join(","));

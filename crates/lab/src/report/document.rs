@@ -4,7 +4,10 @@ use serde_json::Value;
 
 use super::markup::short;
 use super::{Missing, Report, Run};
+use crate::cold::ColdStart;
 use crate::environment::Environment;
+use crate::ladder::Ladder;
+use crate::limit::Found;
 use crate::record::Latencies;
 use crate::verdict::{Checked, Contest, Side};
 
@@ -38,6 +41,9 @@ pub(super) struct File {
     pub(super) environment: Environment,
     pub(super) runs: Vec<Run>,
     pub(super) missing: Vec<Missing>,
+    pub(super) ladder: Option<Ladder>,
+    pub(super) limit: Option<Found>,
+    pub(super) cold_start: Option<ColdStart>,
     /// What became of the assertions about each run.
     pub(super) asserted: Vec<Vec<Checked>>,
     /// The sides of a comparison; empty in a plain result.
@@ -143,6 +149,9 @@ impl File {
             environment: report.environment.clone(),
             runs: report.runs.clone(),
             missing: report.missing.clone(),
+            ladder: report.ladder.clone(),
+            limit: report.limit.clone(),
+            cold_start: report.cold_start.clone(),
             asserted: report.asserted.clone(),
             sides: Vec::new(),
             effect: None,
@@ -166,9 +175,8 @@ impl File {
             ("mcplane.compare", "1") => {
                 let Contest { environment, effect, sides, runs, .. } =
                     serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
-                let (name, missing, asserted) = (name.to_owned(), Vec::new(), Vec::new());
                 let effect = Some(effect);
-                Ok(Self { name, raw, environment, runs, missing, asserted, sides, effect })
+                Ok(Self { raw, sides, effect, ..Self::of(name, &Report::new(environment, runs)) })
             }
             ("", _) => Err(error("it names no \"schema\"".to_owned())),
             _ => Err(error(format!("its schema {family}/{version} is not known"))),
@@ -248,15 +256,22 @@ impl Load<'_> {
 /// What was called where.
 fn about(run: &Run) -> String {
     let (plan, target) = (&run.plan, &run.target);
+    let call = match run.results.tools.len() {
+        0 => format!("{} {}", short(&plan.tool, 80), short(&plan.args.to_string(), 80)),
+        kinds => format!("a mix of {kinds} kinds of calls, the first"),
+    };
     format!(
-        "{} · {} · {} {} · {} B out, {} B result",
+        "{} · {} · {call} · {} B out, {} B result",
         short(&target.target, 200),
         target.server.as_deref().unwrap_or("unnamed server"),
-        short(&plan.tool, 80),
-        short(&plan.args.to_string(), 80),
         target.call_bytes,
         target.result_bytes
     )
+}
+
+/// The tool that was called; of a mix, that it was one.
+pub(super) const fn called(run: &Run) -> &str {
+    if run.results.tools.is_empty() { run.plan.tool.as_str() } else { "mix" }
 }
 
 /// The load of a run in words: `32 in flight`, `1,000/s`.
@@ -265,6 +280,13 @@ pub(super) fn load(run: &Run) -> String {
         Some(arrivals) => format!("{}/s", super::terminal::rate(arrivals.rate_per_s())),
         None => format!("{} in flight", in_flight(run)),
     }
+}
+
+/// The load of a run as a part of a name: `32`, `500_per_s`.
+pub(super) fn load_word(run: &Run) -> String {
+    let Some(arrivals) = &run.plan.arrivals else { return in_flight(run).to_string() };
+    let per_s = (arrivals.rate_per_s() * 1e3).round() / 1e3;
+    format!("{per_s}_per_s").replace(['.', '-'], "_")
 }
 
 /// Calls in flight that were asked for. A file may hold any number.

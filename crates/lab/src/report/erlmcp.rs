@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Run;
 use super::csv::word;
-use super::document::{Document, File, in_flight};
+use super::document::{Document, File, in_flight, load_word};
 
 /// The version of the suite whose schema this is.
 const SUITE: &str = "1.5.0";
@@ -126,7 +126,7 @@ fn workload(run: &Run) -> String {
         1024.. if bytes.is_multiple_of(1024) => format!("{}kib", bytes / 1024),
         _ => format!("{bytes}b"),
     };
-    format!("{}_{pattern}_{}_{payload}", word(&run.target.transport), in_flight(run))
+    format!("{}_{pattern}_{}_{payload}", word(&run.target.transport), load_word(run))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]

@@ -1,15 +1,19 @@
-//! `JUnit` XML: each run is a test case.
+//! `JUnit` XML: each run is a test case, and so are a search for a limit and cold starts.
 
 use std::fmt::Write;
 
 use super::Run;
-use super::document::{Document, File, load};
+use super::document::{Document, File, called, load};
+use super::found::limit_text;
 use super::markup::e;
+use crate::cold::{ColdStart, Spread};
+use crate::limit::Found;
 use crate::verdict::Checked;
 
 impl Document {
     /// A suite for each file and a test case for each run. A run fails by failed calls, by breaking off
-    /// and by each assertion that does not hold; what could not be measured is an error.
+    /// and by each assertion that does not hold. A search for a limit fails where no rate holds,
+    /// cold starts where one failed. What could not be measured, or not to its end, is an error.
     #[must_use]
     pub fn to_junit(&self) -> String {
         let mut suites = String::new();
@@ -21,6 +25,12 @@ impl Document {
             for (index, (name, _, run)) in runs.enumerate() {
                 let asserted = file.asserted.get(index).map(Vec::as_slice).unwrap_or_default();
                 case(&mut cases, &mut of, (&name, run), asserted);
+            }
+            if let Some(found) = &file.limit {
+                limit(&mut cases, &mut of, found);
+            }
+            if let Some(cold) = &file.cold_start {
+                cold_start(&mut cases, &mut of, cold);
             }
             missing(&mut cases, &mut of, file);
             let name = if self.files.len() > 1 {
@@ -81,7 +91,7 @@ fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), asserted: &[
         out,
         "<testcase classname=\"bench.{}.{}\" name=\"{}\" time=\"{time_s:.3}\">\n<properties>",
         e(&run.target.transport),
-        e(&run.plan.tool),
+        e(called(run)),
         e(name)
     );
     let ns = |value: Option<u64>| value.map(|ns| ns.to_string());
@@ -106,13 +116,96 @@ fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), asserted: &[
     }
     out.push_str("</properties>\n");
     let failures = failures(run, asserted);
-    if let Some((first, _)) = failures.split_first() {
-        sum.failures += 1;
-        // Readers expect one failure for each case.
-        let all = failures.join("\n");
-        let _ = writeln!(out, "<failure message=\"{}\">{}</failure>", e(first), e(&all));
+    // Readers expect one failure or one error for each case.
+    let all = failures.join("\n");
+    let outcome = match failures.first() {
+        Some(first) => Outcome::Fails(first, &all),
+        None if run.interrupted => {
+            Outcome::CannotTell("interrupted", "these are the results up to then")
+        }
+        None => Outcome::Passes,
+    };
+    outcome.end(out, sum);
+}
+
+/// How a test case ends: a message, and the details.
+enum Outcome<'a> {
+    Passes,
+    Fails(&'a str, &'a str),
+    CannotTell(&'a str, &'a str),
+}
+
+impl Outcome<'_> {
+    fn end(&self, out: &mut String, sum: &mut Sum) {
+        let told = match self {
+            Self::Passes => None,
+            Self::Fails(message, all) => {
+                sum.failures += 1;
+                Some(("failure", message, all))
+            }
+            Self::CannotTell(message, all) => {
+                sum.errors += 1;
+                Some(("error", message, all))
+            }
+        };
+        if let Some((name, message, all)) = told {
+            let _ = writeln!(out, "<{name} message=\"{}\">{}</{name}>", e(message), e(all));
+        }
+        out.push_str("</testcase>\n");
     }
-    out.push_str("</testcase>\n");
+}
+
+#[allow(clippy::cast_precision_loss, reason = "milliseconds are printed")]
+fn limit(out: &mut String, sum: &mut Sum, found: &Found) {
+    let time_s = found.probes.iter().map(|probe| probe.duration_ns as f64 / 1e9).sum::<f64>();
+    sum.tests += 1;
+    sum.time_s += time_s;
+    let _ = writeln!(
+        out,
+        "<testcase classname=\"bench.limit\" name=\"the highest rate with {}\" \
+         time=\"{time_s:.3}\">",
+        e(&found.conditions)
+    );
+    let properties = [("limit_per_s", found.limit_per_s), ("fails_at_per_s", found.fails_at_per_s)];
+    out.push_str("<properties>");
+    for (name, value) in properties {
+        if let Some(value) = value {
+            let _ = write!(out, "<property name=\"{name}\" value=\"{value}\"/>");
+        }
+    }
+    out.push_str("</properties>\n");
+    let text = limit_text(found);
+    let outcome = match (&found.unfinished, found.limit_per_s) {
+        (Some(why), _) => Outcome::CannotTell("the search is unfinished", why),
+        (None, None) => Outcome::Fails("no rate that was tried holds", &text),
+        (None, Some(_)) => Outcome::Passes,
+    };
+    outcome.end(out, sum);
+}
+
+#[allow(clippy::cast_precision_loss, reason = "milliseconds are printed")]
+fn cold_start(out: &mut String, sum: &mut Sum, cold: &ColdStart) {
+    let steps = [&cold.ready, &cold.first_call].into_iter().flatten();
+    let time_s = steps.flat_map(|of| &of.values_ns).map(|ns| *ns as f64 / 1e9).sum::<f64>();
+    sum.tests += 1;
+    sum.time_s += time_s;
+    let _ = write!(
+        out,
+        "<testcase classname=\"bench.cold_start\" name=\"{} starts, each with a fresh {}\" \
+         time=\"{time_s:.3}\">\n<properties><property name=\"target\" value=\"{}\"/>",
+        cold.starts,
+        e(&cold.fresh),
+        e(&cold.target)
+    );
+    for (step, Spread { median_ns, .. }) in cold.figures() {
+        let step = super::csv::word(step);
+        let _ = write!(out, "<property name=\"{step}_median_ns\" value=\"{median_ns}\"/>");
+    }
+    out.push_str("</properties>\n");
+    let failed = format!("{} of {} starts failed", cold.failed, cold.starts);
+    let why = cold.first_failure.as_deref().unwrap_or("not recorded");
+    let outcome = if cold.failed > 0 { Outcome::Fails(&failed, why) } else { Outcome::Passes };
+    outcome.end(out, sum);
 }
 
 fn failures(run: &Run, asserted: &[Checked]) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::document::Document;
+use super::found::Cell;
 use super::markup::{is_unfit, short};
 use super::terminal::{bytes, count, digits, ns, rate, time};
 use super::words::Mood;
@@ -42,7 +43,14 @@ impl Document {
             "run", "calls/s", "÷ floor", "p50", "p95", "p99", "p99.9", "CPU/call", "memory",
             "failed",
         ];
-        table(&mut out, &head, self.runs().map(row));
+        if self.runs().next().is_some() {
+            table(&mut out, &head, self.runs().map(row));
+        }
+        for of in self.tables() {
+            let _ = writeln!(out, "### {}\n\n{}\n", plain(&of.title), of.caption);
+            let texts = |row: Vec<Cell>| row.into_iter().map(|(text, _)| text).collect();
+            table(&mut out, of.head, of.rows.into_iter().map(texts));
+        }
         let compared = self.files.iter().flat_map(|file| &file.sides).flat_map(|side| {
             side.comparisons.iter().map(|comparison| {
                 let ratio = comparison.ratio;

@@ -4,11 +4,12 @@
 //! samples, never zero.
 //!
 //! * [`Report`] and what it holds — this file.
-//! * `evidence` — what lets a reader judge the figures.
+//! * `evidence` — what lets a reader judge the figures; `knobs` — what lets one repeat the run.
 //! * `drift`    — whether figures change over the run.
 //! * `terminal` — the text for people.
 //! * `tools`    — the figures of each tool of a mix.
 //! * `rungs`    — the same of a ladder, of a search for a limit, of assertions.
+//! * `found`    — what these come to in sentences and tables, for every form.
 //! * `table`    — the same of several targets that were measured in turns.
 //! * `document` — result files, read back, as they are shown; `words` — what they say in sentences.
 //! * `html`, `svg`, `markup` — one page with charts.
@@ -20,8 +21,10 @@ mod document;
 mod drift;
 mod erlmcp;
 mod evidence;
+mod found;
 mod html;
 mod junit;
+mod knobs;
 mod markdown;
 mod markup;
 mod prometheus;
@@ -36,9 +39,11 @@ mod words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::environment::Binary;
 pub use document::{Document, FILES_MAX, ReadError};
 pub use drift::Drifting;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
+pub use knobs::{Knobs, MixedCall};
 pub use schema::schema;
 #[cfg(test)]
 pub(crate) use schema::tests::assert_published;
@@ -141,13 +146,15 @@ impl Report {
         self
     }
 
-    /// Whether all assertions hold; `None` if none fails and one cannot be told.
+    /// Whether all assertions hold; `None` if none fails and one cannot be told, a run was
+    /// interrupted, or something could not be measured.
     #[must_use]
     pub fn holds(&self) -> Option<bool> {
         let mut all = self.asserted.iter().flatten().map(|checked| checked.holds);
+        let whole = self.missing.is_empty() && !self.runs.iter().any(|run| run.interrupted);
         match all.clone().any(|holds| holds == Some(false)) {
             true => Some(false),
-            false => all.all(|holds| holds.is_some()).then_some(true),
+            false => (whole && all.all(|holds| holds.is_some())).then_some(true),
         }
     }
 }
@@ -230,6 +237,12 @@ pub struct PlanInfo {
     pub args: serde_json::Value,
     /// Whether the lab chose the tool or built the arguments.
     pub chosen: bool,
+    /// The kinds of calls of a mix, of which `tool` and `args` are the first.
+    #[serde(default)]
+    pub mix: Vec<MixedCall>,
+    /// The rest.
+    #[serde(default)]
+    pub knobs: Option<Knobs>,
 }
 
 /// What was measured.
@@ -238,6 +251,9 @@ pub struct PlanInfo {
 pub struct TargetInfo {
     /// The command line, the address, or the name of a server in this process.
     pub target: String,
+    /// The file that a command's first word was found as; `None` for an address.
+    #[serde(default)]
+    pub binary: Option<Binary>,
     /// `stdio`, `memory`, `http`, `sse`, `ws`, `tcp` or `unix`.
     pub transport: String,
     /// The server's own name.

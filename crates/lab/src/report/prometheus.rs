@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::document::{Document, in_flight, load};
-use super::{Ratio, Results, Run};
+use super::csv::word;
+use super::document::{Document, File, called, in_flight, load};
+use super::{Latency, Ratio, Results, Run};
 
 /// A metric: its name without the prefix, its type, its help, and its samples.
 struct Family {
@@ -21,7 +22,8 @@ struct Sample {
 }
 
 impl Document {
-    /// Every figure as `mcplane_bench_*`, in seconds and bytes, labelled by run, target and side.
+    /// Every figure as `mcplane_bench_*`, in seconds and bytes, labelled by run, target and side, or
+    /// by file where it is of no single run.
     #[must_use]
     pub fn to_prometheus(&self) -> String {
         let mut families = families();
@@ -32,7 +34,7 @@ impl Document {
                 ("target", target.target.clone()),
                 ("transport", target.transport.clone()),
                 ("revision", target.revision.clone()),
-                ("tool", run.plan.tool.clone()),
+                ("tool", called(run).to_owned()),
                 ("load", load(run)),
             ]);
             let info = [
@@ -48,6 +50,10 @@ impl Document {
             if let Some(floor) = &run.floor {
                 side(&mut families, &labels, "floor", floor);
             }
+            kinds(&mut families, &labels, run);
+        }
+        for (at, file) in self.files.iter().enumerate() {
+            found(&mut families, at, file);
         }
         let mut out = String::new();
         for family in families.iter().filter(|family| !family.samples.is_empty()) {
@@ -99,6 +105,19 @@ fn families() -> Vec<Family> {
         ("floor_ratio", "gauge", "Target divided by floor."),
         ("schedule_missed_calls_total", "counter", "Calls that were due and never began."),
         ("schedule_late_calls_total", "counter", "Calls begun more than 1 ms late."),
+        ("kind_calls_total", "counter", "Calls of each kind of a mix, by outcome."),
+        ("kind_latency_seconds", "summary", "Latency of the successful calls of each kind."),
+        ("limit_calls_per_second", "gauge", "The highest rate that holds, the lowest that fails."),
+        ("limit_finished", "gauge", "Whether the search for the highest rate came to its end."),
+        ("limit_probe_holds", "gauge", "Whether the conditions held at the rate of a probe."),
+        ("knee_load", "gauge", "The load from which on more gives no more throughput."),
+        ("knee_calls_per_second", "gauge", "The throughput from there on."),
+        ("cold_starts_total", "counter", "Cold starts by outcome."),
+        (
+            "cold_start_seconds",
+            "gauge",
+            "Cold starts by step: the median, its 95 % interval, extremes.",
+        ),
     ]
     .map(family)
     .into()
@@ -161,6 +180,94 @@ fn one(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
     }
 }
 
+/// A latency as a summary.
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn summary(families: &mut [Family], name: &str, base: &[(&'static str, String)], of: &Latency) {
+    let quantiles = [
+        ("0.5", of.p50_ns),
+        ("0.9", of.p90_ns),
+        ("0.95", of.p95_ns),
+        ("0.99", of.p99_ns),
+        ("0.999", of.p99_9_ns),
+    ];
+    for (quantile, ns) in quantiles {
+        add(families, name, "", and(base, [("quantile", quantile)]), seconds(ns));
+    }
+    let count = of.count as f64;
+    let sum = of.mean_ns.map_or(0.0, |mean| mean / 1e9 * count);
+    add(families, name, "_sum", base.to_vec(), Some(sum));
+    add(families, name, "_count", base.to_vec(), Some(count));
+}
+
+/// Labels and more of them.
+fn and<const N: usize>(
+    base: &[(&'static str, String)],
+    more: [(&'static str, &str); N],
+) -> Vec<(&'static str, String)> {
+    base.iter().cloned().chain(more.map(|(key, value)| (key, value.to_owned()))).collect()
+}
+
+/// Each kind of call of a mix.
+#[allow(clippy::cast_precision_loss, reason = "a number of calls")]
+fn kinds(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
+    let shared: Vec<_> = labels.iter().filter(|(key, _)| *key != "tool").cloned().collect();
+    for (at, of) in run.results.tools.iter().enumerate() {
+        let base = and(&shared, [("kind", &(at + 1).to_string()), ("tool", &of.name)]);
+        for (outcome, number) in [("ok", of.calls_ok), ("failed", of.errors.total())] {
+            let labels = and(&base, [("outcome", outcome)]);
+            add(families, "kind_calls_total", "", labels, Some(number as f64));
+        }
+        summary(families, "kind_latency_seconds", &base, &of.latency);
+    }
+}
+
+/// What a file holds beside its runs.
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn found(families: &mut [Family], at: usize, file: &File) {
+    let base = [("file", at.to_string())];
+    if let Some(found) = &file.limit {
+        let base = and(&base, [("conditions", &found.conditions)]);
+        for (bound, rate) in [("holds", found.limit_per_s), ("fails", found.fails_at_per_s)] {
+            add(families, "limit_calls_per_second", "", and(&base, [("bound", bound)]), rate);
+        }
+        let finished = f64::from(u8::from(found.unfinished.is_none()));
+        add(families, "limit_finished", "", base.clone(), Some(finished));
+        for (at, probe) in found.probes.iter().enumerate() {
+            let (number, rate) = (at.to_string(), probe.rate_per_s.to_string());
+            let labels = and(&base, [("probe", &number), ("rate_per_s", &rate)]);
+            let holds = probe.holds.map(|holds| f64::from(u8::from(holds)));
+            add(families, "limit_probe_holds", "", labels, holds);
+        }
+    }
+    if let Some((ladder, knee)) = file.ladder.as_ref().and_then(|l| Some((l, l.knee.as_ref()?))) {
+        let labels = and(&base, [("load", &ladder.load)]);
+        add(families, "knee_load", "", labels.clone(), Some(knee.load));
+        add(families, "knee_calls_per_second", "", labels, Some(knee.throughput_per_s));
+    }
+    if let Some(cold) = &file.cold_start {
+        let base = and(&base, [("target", &cold.target), ("fresh", &cold.fresh)]);
+        let ok = cold.starts.saturating_sub(cold.failed);
+        for (outcome, number) in [("ok", ok), ("failed", cold.failed)] {
+            let labels = and(&base, [("outcome", outcome)]);
+            add(families, "cold_starts_total", "", labels, Some(number as f64));
+        }
+        for (step, of) in cold.figures() {
+            let [low, high] = of.median_interval_ns.map_or([None; 2], |both| both.map(Some));
+            let figures = [
+                ("median", Some(of.median_ns)),
+                ("low", low),
+                ("high", high),
+                ("min", Some(of.min_ns)),
+                ("max", Some(of.max_ns)),
+            ];
+            for (figure, ns) in figures {
+                let labels = and(&base, [("step", &word(step)), ("figure", figure)]);
+                add(families, "cold_start_seconds", "", labels, seconds(ns));
+            }
+        }
+    }
+}
+
 /// What target and floor have each.
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
 fn side(families: &mut [Family], labels: &[(&'static str, String)], side: &str, of: &Results) {
@@ -182,20 +289,7 @@ fn side(families: &mut [Family], labels: &[(&'static str, String)], side: &str, 
         add(families, "calls_total", "", with("outcome", outcome), Some(number as f64));
     }
     let latency = &of.latency;
-    let quantiles = [
-        ("0.5", latency.p50_ns),
-        ("0.9", latency.p90_ns),
-        ("0.95", latency.p95_ns),
-        ("0.99", latency.p99_ns),
-        ("0.999", latency.p99_9_ns),
-    ];
-    for (quantile, ns) in quantiles {
-        add(families, "latency_seconds", "", with("quantile", quantile), seconds(ns));
-    }
-    let count = latency.count as f64;
-    let sum = latency.mean_ns.map_or(0.0, |mean| mean / 1e9 * count);
-    add(families, "latency_seconds", "_sum", base.clone(), Some(sum));
-    add(families, "latency_seconds", "_count", base.clone(), Some(count));
+    summary(families, "latency_seconds", &base, latency);
     let used = &of.resources;
     let per_call = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
     let number = |value: Option<u64>| value.map(|value| value as f64);

@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Write as _};
 
+use super::found::{is_open, knee_text, limit_text, verdict};
 use super::terminal::{Page, WIDTH, count, cut, ns, rate, time};
 use super::{Report, Run};
 use crate::cold::ColdStart;
@@ -16,7 +17,11 @@ impl Page<'_> {
         if let Some(run) = report.runs.first() {
             let (plan, target) = (&run.plan, &run.target);
             let server = target.server.as_deref().unwrap_or("unnamed server");
-            let title = format!("{server} · {} {} over {}", plan.tool, plan.args, target.transport);
+            let call = match run.results.tools.len() {
+                0 => format!("{} {}", plan.tool, plan.args),
+                kinds => format!("a mix of {kinds} kinds"),
+            };
+            let title = format!("{server} · {call} over {}", target.transport);
             writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
         }
         if let Some(ladder) = &report.ladder {
@@ -47,8 +52,7 @@ impl Page<'_> {
         let turns = format!("each rung {} times, upwards and downwards in turns", ladder.visits);
         self.field("ladder", &turns)?;
         self.out.push('\n');
-        let open = ladder.load == "calls_per_s";
-        self.titles(if open { "begun per second" } else { "in flight" })?;
+        self.titles(if is_open(ladder) { "begun per second" } else { "in flight" })?;
         for (step, run) in ladder.rungs.iter().zip(runs) {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole")]
             let load = match step.load.fract() == 0.0 {
@@ -58,21 +62,7 @@ impl Page<'_> {
             self.line(&load, run)?;
         }
         self.out.push('\n');
-        let unit = if open { "calls/s begun" } else { "in flight" };
-        let text = match &ladder.knee {
-            None => {
-                "not reached: throughput rose in step with the load to the last rung, or there \
-                     are fewer than three"
-                    .to_owned()
-            }
-            Some(knee) => {
-                let at = rate(knee.load);
-                let most = if knee.from_the_first { "at most " } else { "" };
-                let level = rate(knee.throughput_per_s);
-                format!("{most}{at} {unit}, with {level} calls/s; beyond it calls only wait longer")
-            }
-        };
-        self.field("knee", &text)
+        self.field("knee", &knee_text(ladder))
     }
 
     fn limit(&mut self, found: &Found) -> fmt::Result {
@@ -82,25 +72,14 @@ impl Page<'_> {
             self.probe(probe)?;
         }
         self.out.push('\n');
-        let limit = match found.limit_per_s {
-            Some(limit) => format!("{} calls/s", rate(limit)),
-            None => "none: no rate that was tried holds".to_owned(),
-        };
-        let next = match found.fails_at_per_s {
-            Some(fails) => {
-                format!("; {} calls/s does not hold: {}", rate(fails), why(&found.failed))
-            }
-            None => String::new(),
-        };
-        self.field("limit", &format!("{limit}{next}"))?;
+        self.field("limit", &limit_text(found))?;
         found.unfinished.iter().try_for_each(|why| self.field("unfinished", &self.style.red(why)))
     }
 
     fn probe(&mut self, probe: &Probe) -> fmt::Result {
         let verdict = match probe.holds {
-            Some(true) => "holds".to_owned(),
-            Some(false) => self.style.red("fails"),
-            None => self.style.red("cannot be told"),
+            Some(true) => verdict(probe.holds).to_owned(),
+            _ => self.style.red(verdict(probe.holds)),
         };
         #[allow(clippy::cast_precision_loss, reason = "three digits are printed")]
         let length = time(Some(probe.duration_ns as f64));
@@ -182,16 +161,6 @@ impl Page<'_> {
         }
         Ok(())
     }
-}
-
-fn why(failed: &[Checked]) -> String {
-    let mut out = String::new();
-    for (at, checked) in failed.iter().enumerate() {
-        let comma = if at > 0 { "; " } else { "" };
-        // Writing into a string does not fail.
-        let _ = write!(out, "{comma}{} was {}", checked.text, checked.measured);
-    }
-    out
 }
 
 fn load(run: &Run) -> String {

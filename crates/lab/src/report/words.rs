@@ -91,7 +91,10 @@ impl Document {
         let mut said = Vec::new();
         let mut say = |mood, text: String| said.push(Sentence { mood, text });
         for file in &self.files {
-            say(Mood::Fact, measured(file));
+            if !file.runs.is_empty() || file.cold_start.is_none() {
+                say(Mood::Fact, measured(file));
+            }
+            file.found().into_iter().for_each(|(mood, text)| say(mood, text));
             for side in &file.sides {
                 if let Some((mood, text)) = compared(side, file) {
                     say(mood, text);
@@ -101,8 +104,9 @@ impl Document {
         if let Some(text) = self.fastest() {
             say(Mood::Fact, text);
         }
-        let (mood, text) = self.errors();
-        say(mood, text);
+        if let Some((mood, text)) = self.errors() {
+            say(mood, text);
+        }
         for (mood, text) in self.doubts() {
             say(mood, text);
         }
@@ -138,7 +142,9 @@ impl Document {
         ))
     }
 
-    fn errors(&self) -> (Mood, String) {
+    /// How many calls failed; `None` without a run.
+    fn errors(&self) -> Option<(Mood, String)> {
+        self.runs().next()?;
         let (mut sent, mut failed) = (0_u64, 0_u64);
         let mut unchecked = 0;
         for (_, _, run) in self.runs() {
@@ -147,7 +153,7 @@ impl Document {
             unchecked += usize::from(run.plan.check != "equal");
         }
         let names = self.named(|run| run.results.errors.total() > 0);
-        match (failed, unchecked, names) {
+        Some(match (failed, unchecked, names) {
             (1.., _, Some(names)) => {
                 let text = format!(
                     "{} of {} calls failed ({names}). None of them counts in throughput or latency.",
@@ -156,6 +162,7 @@ impl Document {
                 );
                 (Mood::Bad, text)
             }
+            _ if sent == 0 => (Mood::Bad, "No call was made.".to_owned()),
             (_, 0, _) => {
                 let sent = count(sent);
                 (
@@ -170,7 +177,7 @@ impl Document {
                     format!("No call of {sent} failed, but not every result was compared."),
                 )
             }
-        }
+        })
     }
 
     fn doubts(&self) -> Vec<(Mood, String)> {
@@ -181,7 +188,7 @@ impl Document {
             said.push((Mood::Bad, text.to_owned()));
         }
         said.extend(self.files.iter().find_map(busy).map(|text| (Mood::Doubt, text)));
-        if said.is_empty() {
+        if said.is_empty() && self.runs().next().is_some() {
             let text = "Nothing speaks against these figures: steady, not limited by the generator, and the \
                         machine was quiet.";
             said.push((Mood::Good, text.to_owned()));
@@ -227,12 +234,27 @@ fn measured(file: &File) -> String {
         sides => format!(" {sides} sides took turns."),
     };
     format!(
-        "The tool {} of {} was called over {} {at} {}, in {open}.{turns}",
-        short(&run.plan.tool, 80),
+        "{} of {} was called over {} {at} {}, in {open}.{turns}",
+        what(run),
         short(server.trim_end(), 80),
         ways.join(", "),
         loads.join(", ")
     )
+}
+
+/// What was called, at the beginning of a sentence.
+fn what(run: &Run) -> String {
+    let mut names: Vec<_> = run.results.tools.iter().map(|tool| short(&tool.name, 80)).collect();
+    let kinds = names.len();
+    names.dedup();
+    let more = names.len().saturating_sub(NAMED_MAX);
+    names.truncate(NAMED_MAX);
+    let names = names.join(", ");
+    match (kinds, more) {
+        (0, _) => format!("The tool {}", short(&run.plan.tool, 80)),
+        (_, 0) => format!("A mix of {kinds} kinds of calls ({names})"),
+        _ => format!("A mix of {kinds} kinds of calls ({names} and {more} more)"),
+    }
 }
 
 /// What a side's throughput and 99th percentile, or median, come to.

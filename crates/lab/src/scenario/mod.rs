@@ -80,6 +80,14 @@ impl Scenario {
             None => None,
             Some(think) => Some(think.parse().map_err(|what| text.at(&["think"], &what))?),
         };
+        if let (Some(_), Some(key)) = (think, model.open_by()) {
+            let what = format!("beside `{key}`; it takes a closed loop: arrivals do not wait");
+            return Err(text.at(&["think"], &what));
+        }
+        let empty = table.iter().find(|(key, value)| is_flag(key) && is_empty(value));
+        if let Some((key, _)) = empty {
+            return Err(text.at(&[key], "an empty list; it takes one number or more"));
+        }
         let flags = flags(&table, model.is_open());
         let line = |target: &Target| [flags.clone(), target.words()].concat();
         let mut lines: Vec<_> = model.targets.iter().map(line).collect();
@@ -97,9 +105,17 @@ impl Scenario {
     }
 }
 
+/// Whether a key of the file's top is a flag.
+fn is_flag(key: &str) -> bool {
+    !matches!(key, "targets" | "tools" | "think")
+}
+
+fn is_empty(value: &toml::Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+}
+
 /// The keys of the file's top as flags.
 fn flags(table: &Table, is_open: bool) -> Vec<String> {
-    let is_flag = |key: &str| !matches!(key, "targets" | "tools" | "think");
     let mut words = Vec::new();
     for (key, value) in table.iter().filter(|(key, _)| is_flag(key)) {
         // A seed is for more than arrivals here.
@@ -186,6 +202,10 @@ mod tests {
             ("a = 1", &["s.toml:1", "concurrency"]),
             ("tool = \"a\"\n[[tools]]\nname = \"a\"", &["s.toml:1", "tool"]),
             ("[[targets]]\nuri = 1", &["s.toml:2", "uri"]),
+            ("ladder_rate = [9.0]\nthink = \"5ms\"", &["s.toml:2: think: ", "`ladder_rate`"]),
+            ("think = \"5ms\"\nfind_limit = \"errors=0\"", &["s.toml:1: think: "]),
+            ("tool = \"a\"\nconcurrency = []", &["s.toml:2: concurrency: an empty list"]),
+            ("ladder = []", &["s.toml:1: ladder: an empty list"]),
         ] {
             let error = parse(text).unwrap_err();
             assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");

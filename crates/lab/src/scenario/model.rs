@@ -205,6 +205,18 @@ impl Model {
     pub(super) const fn is_open(&self) -> bool {
         self.rate.is_some() || self.burst.is_some() || self.ramp.is_some()
     }
+
+    /// The key that makes calls begin when they are meant to, if one does.
+    pub(super) fn open_by(&self) -> Option<&'static str> {
+        let keys = [
+            ("rate", self.rate.is_some()),
+            ("burst", self.burst.is_some()),
+            ("ramp", self.ramp.is_some()),
+            ("ladder_rate", self.ladder_rate.is_some()),
+            ("find_limit", self.find_limit.is_some()),
+        ];
+        keys.into_iter().find(|(_, is_given)| *is_given).map(|(key, _)| key)
+    }
 }
 
 impl Target {

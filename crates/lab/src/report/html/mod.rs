@@ -52,11 +52,17 @@ impl Document {
         out.push_str("</header>\n<main>\n");
         self.summary(&mut out);
         self.comparisons(&mut out);
-        self.at_a_glance(&mut out);
-        self.groups_drawn(&mut out);
-        self.evidence(&mut out);
-        self.resources(&mut out);
-        self.failures(&mut out);
+        let has_runs = self.runs().next().is_some();
+        if has_runs {
+            self.at_a_glance(&mut out);
+        }
+        self.found(&mut out);
+        if has_runs {
+            self.groups_drawn(&mut out);
+            self.evidence(&mut out);
+            self.resources(&mut out);
+            self.failures(&mut out);
+        }
         self.environments(&mut out);
         self.data(&mut out);
         out.push_str("</main>\n</body>\n</html>\n");
@@ -65,8 +71,10 @@ impl Document {
 
     /// What the document is about.
     pub(super) fn title(&self) -> String {
+        let cold = self.files.iter().filter_map(|file| file.cold_start.as_ref());
+        let cold = cold.map(|cold| cold.target.as_str());
         let mut targets: Vec<_> =
-            self.runs().map(|(_, _, run)| run.target.target.as_str()).collect();
+            self.runs().map(|(_, _, run)| run.target.target.as_str()).chain(cold).collect();
         targets.dedup();
         let what = targets.first().map_or_else(|| "nothing".to_owned(), |name| short(name, 80));
         match targets.len() {
@@ -97,13 +105,15 @@ impl Document {
     }
 
     fn data(&self, out: &mut String) {
-        section(out, "Charts for Markdown", |out| {
-            let _ = write!(
-                out,
-                "<details><summary>Mermaid, to paste</summary><pre tabindex=\"0\">{}</pre></details>",
-                e(&self.to_mermaid())
-            );
-        });
+        if self.runs().next().is_some() {
+            section(out, "Charts for Markdown", |out| {
+                let _ = write!(
+                    out,
+                    "<details><summary>Mermaid, to paste</summary><pre tabindex=\"0\">{}</pre></details>",
+                    e(&self.to_mermaid())
+                );
+            });
+        }
         out.push_str("<section class=\"data\"><h2>Data</h2>\n<ul>");
         for file in &self.files {
             raw(out, file);

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::section;
 use crate::environment::Environment;
 use crate::report::document::Document;
+use crate::report::found::Cell;
 use crate::report::markup::{e, short};
 use crate::report::terminal::{bytes, count, digits, na, ns, rate, time};
 use crate::report::{Limit, Ratio, Ratios, Results, Run};
@@ -15,9 +16,6 @@ const ROWS_MAX: usize = 80;
 
 /// Most failures that are told in full.
 const TOLD_MAX: usize = 20;
-
-/// A cell: its text, and whether it tells of a failure.
-type Cell = (String, bool);
 
 impl Document {
     pub(super) fn at_a_glance(&self, out: &mut String) {
@@ -39,6 +37,13 @@ impl Document {
                 let _ = write!(out, "<div class=\"charts one\">{chart}</div>");
             }
         });
+    }
+
+    /// What is beside the runs.
+    pub(super) fn found(&self, out: &mut String) {
+        for of in self.tables() {
+            section(out, &of.title, |out| out.push_str(&table(of.caption, of.head, of.rows)));
+        }
     }
 
     pub(super) fn comparisons(&self, out: &mut String) {
