@@ -31,7 +31,7 @@ pub struct ClientConfig {
     /// What it is willing to speak.
     pub choice: EraChoice,
     /// How long it waits for each answer of the handshake; for the probe never longer than
-    /// [`PROBE_TIMEOUT`](crate::limits::PROBE_TIMEOUT).
+    /// [`PROBE_TIMEOUT`].
     pub timeout: Duration,
 }
 
