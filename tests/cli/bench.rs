@@ -1,16 +1,9 @@
 //! `mcplane bench`: what is refused, what breaks off, and what the report holds then; commands and
 //! servers that listen.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    net::TcpListener,
-    path::Path,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{fs, net::TcpListener, path::Path, time::Duration};
 
-use mcplane_tests::child::{binary, mcplane, start_mcplane};
+use mcplane_tests::child::{Listening, binary, mcplane, start_mcplane};
 use serde_json::Value;
 
 use crate::{LIMIT, file, server, wait_for};
@@ -298,32 +291,6 @@ fn every_transport_is_measured_in_one_run() {
         }
     }
     ended.code(0);
-}
-
-/// The fixture behind an address; it is killed at the end.
-struct Listening {
-    child: Child,
-    url: String,
-}
-
-impl Listening {
-    fn start(options: &[&str]) -> Self {
-        let mut command = Command::new(binary());
-        command.arg("fixture").args(options).args(["--listen", "127.0.0.1:0"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        Self { child, url: url.trim().to_owned() }
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// The sum of the errors of every kind.

@@ -2,16 +2,17 @@
 //! effect on anybody else.
 
 use std::{
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
+use mcplane_tests::child::Listening;
 use serde_json::{Value, json};
 
 use crate::{
     TIMED_OUT, UNAVAILABLE,
     client::{error, text},
-    gateway::{Gateway, bad, eventually, good},
+    gateway::{Gateway, bad, eventually, folder, good},
     neighbour::Neighbours,
 };
 
@@ -22,6 +23,40 @@ mod server;
 fn in_shell(name: &str, n: u32, then: &str) -> String {
     let script = server::script(n, then).replace('$', "$$");
     format!("[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", '''{script}''']\n")
+}
+
+/// Servers that run already, over every transport and in both eras, for clients of both.
+#[test]
+fn a_server_behind_an_address() {
+    let socket = folder().with_extension("sock");
+    let unix = format!("unix:{}", socket.display());
+    let _ = fs::remove_file(&socket);
+    let servers = [
+        ("http", Listening::start(&["--transport", "http"])),
+        ("sse", Listening::start(&["--transport", "sse"])),
+        ("ws", Listening::start(&["--transport", "ws"])),
+        ("tcp", Listening::start(&["--transport", "tcp"])),
+        ("unix", Listening::start(&["--transport", "unix", "--listen", &unix])),
+    ];
+    let mut expected = Vec::new();
+    let mut settings = String::new();
+    for (name, Listening { url, .. }) in &servers {
+        let revisions: &[&str] =
+            if *name == "sse" { &["2024-11-05"] } else { &["2025-11-25", "2026-07-28"] };
+        for revision in revisions {
+            let server = format!("{name}-{revision}");
+            settings += &format!("[servers.{server}]\nurl = {url:?}\nrevision = \"{revision}\"\n");
+            expected.push((server, revision));
+        }
+    }
+    let gateway = Gateway::serve(&settings);
+    for (server, revision) in expected {
+        for mut client in [gateway.modern(&server), gateway.legacy(&server)] {
+            assert_eq!(text(&client.call("echo", json!({"message": server}))), server);
+        }
+        let served = gateway.server(&server, |server| server["state"] == "healthy");
+        assert_eq!(served["revision"], *revision, "{served}");
+    }
 }
 
 /// A gateway with the server `bad`, and clients of `good` beside it.
@@ -120,7 +155,7 @@ fn a_server_that_never_answers_is_set_aside_until_it_does() {
 fn a_server_that_sends_100_mb_in_one_line() {
     let (gateway, neighbours) = beside_the_good("", "", &[]);
     let memory = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.pid()));
+        let status = fs::read_to_string(format!("/proc/{}/status", gateway.pid()));
         let line =
             status.unwrap().lines().find(|line| line.starts_with("VmHWM")).unwrap().to_owned();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::OnceLock,
@@ -41,6 +41,39 @@ pub struct Ended {
     pub stdout: String,
     /// All of its standard error.
     pub stderr: String,
+}
+
+/// The fixture behind an address; it is killed at the end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Listening {
+    child: Child,
+    /// What it printed: where clients reach it.
+    pub url: String,
+}
+
+impl Listening {
+    /// Starts it with these options, and `--listen` with a free port unless they have one.
+    pub fn start(options: &[&str]) -> Self {
+        let mut command = Command::new(binary());
+        command.arg("fixture").args(options);
+        if !options.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { child, url: url.trim().to_owned() }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Runs `words` with nothing to read. At the limit it is killed with its whole group.
