@@ -1,5 +1,5 @@
-//! The file by which programs of the same user find a gateway that runs: `endpoint.json` in its
-//! state folder.
+//! The file by which programs of the same user find a gateway that runs: `endpoint.json` in a folder
+//! that is its own.
 
 use std::fs;
 use std::io;
