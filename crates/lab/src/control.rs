@@ -141,7 +141,7 @@ impl Control {
         moment.p50_ns = latencies.quantile_ns(0.5);
         moment.p99_ns = latencies.quantile_ns(0.99);
         moment.latencies.clear();
-        moment.latencies.extend_from_slice(interval.counts());
+        moment.latencies.extend(interval.counts().iter());
         moment.errors.merge(&interval.errors);
     }
 

@@ -1,11 +1,13 @@
 //! What was seen: latencies, errors by kind, calls in flight.
 //!
+//! * `counts` — what one holds, packed.
 //! * `latency` — the histogram and its figures.
 //! * `paced` — what an open loop knows beyond that.
 //! * `seconds` — the same second by second.
 //! * `tools` — the same of each tool of a mix.
 //! * [`Errors`], [`InFlight`], [`Tally`] — this file.
 
+mod counts;
 mod latency;
 mod paced;
 mod seconds;

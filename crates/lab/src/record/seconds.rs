@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::counts::Counts;
 use super::{Errors, Fault, Latencies};
 
 /// Most intervals that are kept. A longer run has longer ones: their length doubles.
@@ -34,20 +35,19 @@ pub(crate) struct Seconds {
 pub(crate) struct Interval {
     index: u64,
     pub(crate) errors: Errors,
-    /// Latencies that occurred, in nanoseconds, and how often. Less than a tenth of a histogram.
-    counts: Vec<(u64, u64)>,
+    counts: Counts,
 }
 
 impl Interval {
     /// Its latencies.
     pub(crate) fn latencies(&self) -> Latencies {
         let mut latencies = Latencies::new();
-        self.counts.iter().for_each(|(ns, count)| latencies.record_many(*ns, *count));
+        self.counts.iter().for_each(|(ns, count)| latencies.record_many(ns, count));
         latencies
     }
 
-    /// Those that occurred, in nanoseconds, rising, and how often.
-    pub(crate) fn counts(&self) -> &[(u64, u64)] {
+    /// Those that occurred, and how often.
+    pub(crate) const fn counts(&self) -> &Counts {
         &self.counts
     }
 
@@ -58,15 +58,7 @@ impl Interval {
     /// Adds the interval after it.
     fn merge(&mut self, other: &Self) {
         self.errors.merge(&other.errors);
-        self.counts.extend(&other.counts);
-        // Two runs in order, which this sort sees.
-        self.counts.sort_by_key(|(ns, _)| *ns);
-        self.counts.dedup_by(|later, first| {
-            let same = later.0 == first.0;
-            first.1 += if same { later.1 } else { 0 };
-            same
-        });
-        self.counts.shrink_to_fit();
+        self.counts = self.counts.and(&other.counts);
     }
 }
 
@@ -161,8 +153,7 @@ impl Seconds {
 
     /// Puts the current interval to those that are over.
     fn keep(&mut self) {
-        let mut counts: Vec<_> = self.latencies.counts().collect();
-        counts.shrink_to_fit();
+        let counts = Counts::of(self.latencies.counts());
         let interval = Interval { index: self.index, errors: self.errors, counts };
         self.latencies.clear();
         self.errors = Errors::default();
@@ -209,7 +200,7 @@ mod tests {
         seconds.fail(later + Duration::from_millis(900), Fault::Timeout);
         seconds.pause(S);
         let (length, last) = seconds.fresh().unwrap();
-        assert_eq!((length, last.counts().len()), (S, 2), "3.2 s and 3.9 s");
+        assert_eq!((length, last.counts().iter().count()), (S, 2), "3.2 s and 3.9 s");
         assert!(seconds.fresh().is_none(), "it was shown");
         let intervals = seconds.intervals();
         let counts: Vec<_> = intervals.iter().map(|(.., i)| i.latencies().count()).collect();
