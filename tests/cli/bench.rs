@@ -191,7 +191,7 @@ fn a_server_that_listens_is_measured_beside_a_floor() {
     ] {
         let server = Listening::start(&["--transport", transport]);
         // Named or found, it is the same process.
-        let pid = server.child.id().to_string();
+        let pid = server.pid().to_string();
         let named = ["--pid", &pid];
         let named: &[&str] = if revision == "2026-07-28" { &named } else { &[] };
         let options = ["bench", "-n", "120", "-c", "4", "--warmup", "10", "--json", "-"];

@@ -66,6 +66,11 @@ impl Listening {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
         Self { child, url: url.trim().to_owned() }
     }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Listening {
