@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -10,18 +10,11 @@ use mcplane_gateway::Gateway;
 use mcplane_gateway::config::{Config, ConfigError, Listen, Mode, Watch, watch};
 use mcplane_gateway::listen::Doors;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::sleep;
 
 use crate::endpoint::announce;
 
 /// How long the process may take to end after everything in it has.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-
-/// The part of the settings' `ready` that servers whose lists are known wait for the others.
-const READY_SHARE: u32 = 10;
-
-/// How often the start looks at the servers: longer than the gateway gathers what they tell.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// What to serve, and where.
 #[derive(Args, Debug)]
@@ -117,7 +110,7 @@ async fn serve(
     let whole = async {
         let mut shutdown = std::pin::pin!(ending.next());
         let is_open = tokio::select! {
-            () = worth_opening(&gateway) => true,
+            () = gateway.listed() => true,
             () = &mut shutdown => false,
         };
         if is_open {
@@ -162,38 +155,6 @@ impl Signals {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
-    }
-}
-
-/// Waits until clients find something. At once if the lists of every server are known from last
-/// time; else until each server has told them, or why it cannot. One that takes its time holds up
-/// the others only for a part of the settings' `ready`, and all of them for no longer than that.
-async fn worth_opening(gateway: &Gateway) {
-    let began = Instant::now();
-    let patience = gateway.config().gateway.ready.duration() / READY_SHARE;
-    let some = async {
-        let mut looks = 0;
-        loop {
-            let servers = gateway.status().servers;
-            let (known, silent): (Vec<_>, Vec<_>) =
-                servers.iter().partition(|server| server.offers.is_some());
-            let none_is_coming = silent
-                .iter()
-                .all(|server| server.trouble.is_some() || server.state == "awaiting_approval");
-            if none_is_coming || (!known.is_empty() && began.elapsed() >= patience) {
-                break;
-            }
-            looks += 1;
-            sleep(LOOK).await;
-        }
-        if looks > 0 {
-            // What was told just now is in the catalog with the next look.
-            sleep(LOOK).await;
-        }
-    };
-    tokio::select! {
-        () = gateway.ready() => {}
-        () = some => {}
     }
 }
 

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use mcplane::Service;
 use mcplane::transport::http::server::Endpoint;
 use tokio::sync::{Semaphore, broadcast, mpsc};
+use tokio::time::sleep;
 
-use crate::admin::Admin;
+use crate::admin::{Admin, ServerStatus};
 use crate::catalog::{Naming, Prefix, Rules, ServerNaming, Snapshot, Store};
 use crate::clock;
 use crate::config::{Config, Names, Server, key_path};
@@ -22,6 +23,9 @@ use crate::upstream::{News, Upstream, WORDS_MAX, all_ready};
 /// How long after one change of an offer the next ones are gathered, so that a start with many
 /// servers makes few new catalogs.
 const GATHER: Duration = Duration::from_millis(20);
+
+/// The part of the settings' `ready` that servers whose lists are known wait for the others.
+const READY_SHARE: u32 = 10;
 
 /// Troubles that a slow listener may fall behind before it misses some.
 const TROUBLES_MAX: usize = 256;
@@ -119,6 +123,29 @@ impl Gateway {
     pub async fn ready(&self) {
         let most = self.state().config.gateway.ready.duration();
         all_ready(&self.upstreams(), most).await;
+        self.rebuild();
+    }
+
+    /// Waits until clients find something: not at all if the lists of every server are known from last
+    /// time, else until each server has told them, or why it cannot. One that takes its time holds up
+    /// the others for a tenth of the settings' `ready`, and all of them for no longer than that.
+    ///
+    /// Cancel safe.
+    pub async fn listed(&self) {
+        let (began, most) = (clock::now(), self.state().config.gateway.ready.duration());
+        loop {
+            let servers = self.status().servers;
+            let (known, silent): (Vec<_>, Vec<_>) =
+                servers.iter().partition(|server| server.offers.is_some());
+            let is_coming = |server: &&ServerStatus| {
+                server.trouble.is_none() && server.state != "awaiting_approval"
+            };
+            let patience = if known.is_empty() { most } else { most / READY_SHARE };
+            if !silent.iter().any(is_coming) || clock::now().duration_since(began) >= patience {
+                break;
+            }
+            sleep(GATHER).await;
+        }
         self.rebuild();
     }
 
@@ -261,7 +288,7 @@ impl Gateway {
             let Some(gateway) = weak.upgrade().map(Gateway) else { return };
             match word {
                 News::Offer => {
-                    tokio::time::sleep(GATHER).await;
+                    sleep(GATHER).await;
                     let mut others = Vec::new();
                     while let Ok(word) = news.try_recv() {
                         others.extend(Some(word).filter(|word| !matches!(word, News::Offer)));

@@ -1,15 +1,22 @@
-//! The file by which programs of the same user find a gateway that runs: `endpoint.json` in a folder
-//! that is its own.
+//! How programs of the same user find a gateway that runs: each has a folder of its own, `gateways/PID`
+//! in the state folder, with `endpoint.json` and a file that is locked for as long as it runs. What one
+//! that was killed has left behind is known by its lock, which is free.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of the file.
+/// The folder with one folder for each gateway that runs, in the state folder.
+const GATEWAYS: &str = "gateways";
+
+/// The file that says where it is.
 const FILE: &str = "endpoint.json";
+
+/// The locked file.
+const LOCK: &str = "lock";
 
 /// What the file says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,11 +32,13 @@ pub struct Discovery {
     pub started_s: u64,
 }
 
-/// The file of this process. Dropping it takes the file away, unless another gateway has written
-/// its own meanwhile.
+/// The folder of this process. Dropping it takes the folder away.
 #[derive(Debug)]
-#[must_use = "the file is taken away when this is dropped"]
-pub struct Announced(PathBuf);
+#[must_use = "nobody finds the gateway when this is dropped"]
+pub struct Announced {
+    folder: PathBuf,
+    _lock: File,
+}
 
 impl Discovery {
     /// A gateway of this process.
@@ -44,31 +53,48 @@ impl Discovery {
         }
     }
 
-    /// Writes the file; a reader sees the old one or the new one, never a part.
+    /// Announces the gateway of this process in a state folder.
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn announce(&self, folder: &Path) -> io::Result<Announced> {
-        fs::create_dir_all(folder)?;
-        let (path, part) = (folder.join(FILE), folder.join(format!("{FILE}.{}", self.pid)));
-        fs::write(&part, serde_json::to_vec_pretty(self)?)?;
-        fs::rename(&part, &path)?;
-        Ok(Announced(path))
+    pub fn announce(&self, state: &Path) -> io::Result<Announced> {
+        let folder = state.join(GATEWAYS).join(self.pid.to_string());
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(FILE), serde_json::to_vec_pretty(self)?)?;
+        // Whoever finds a lock that is free takes the folder away, and without a lock nobody reads
+        // what is in it: the lock has its name once all else is there and it is taken.
+        let fresh = folder.join(format!("{LOCK}.new"));
+        let lock = File::create(&fresh)?;
+        lock.lock()?;
+        fs::rename(fresh, folder.join(LOCK))?;
+        Ok(Announced { folder, _lock: lock })
     }
 
-    /// The gateway that announced itself in this folder last; it may be gone.
+    /// The gateway that runs and started last, of those that announced themselves in a state folder.
+    /// What others have left behind is taken away.
     #[must_use]
-    pub fn find(folder: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()
+    pub fn newest(state: &Path) -> Option<Self> {
+        let running = fs::read_dir(state.join(GATEWAYS)).ok()?.flatten().filter_map(|gateway| {
+            let folder = gateway.path();
+            let lock = File::open(folder.join(LOCK)).ok()?;
+            match lock.try_lock_shared() {
+                Err(TryLockError::WouldBlock) => {
+                    serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()
+                }
+                Err(TryLockError::Error(_)) => None,
+                Ok(()) => {
+                    let _ = fs::remove_dir_all(folder);
+                    None
+                }
+            }
+        });
+        running.max_by_key(|found: &Self| (found.started_s, found.pid))
     }
 }
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        let is_ours = self.0.parent().and_then(Discovery::find);
-        if is_ours.is_some_and(|found| found.pid == std::process::id()) {
-            // Nobody reads it any more: a file that stays names a process that is gone.
-            let _ = fs::remove_file(&self.0);
-        }
+        // What stays is known by its lock, which is free then.
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
