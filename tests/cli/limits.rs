@@ -43,6 +43,21 @@ fn the_highest_rate_that_holds_is_the_capacity() {
     assert_eq!((rate(0), rate(1)), (holds, fails));
 }
 
+/// The same places, and callers who do not know of each other: in a queue M/D/2 one call in ten waits
+/// for 15 ms from 0.7 of the capacity on, 140 calls/s, which evenly spaced calls never do.
+#[test]
+fn random_arrivals_find_their_limit_earlier() {
+    let find = ["--find-limit", "p90<25ms", "-d", "2s", "--warmup", "20"];
+    let random = ["--arrivals", "poisson", "--seed", "7"];
+    let report = capacity(r#"{"at_once":2,"ms":10}"#, &[&find[..], &random].concat());
+    let limit = &report["limit"];
+    assert!((100.0..=180.0).contains(&number(&limit["limit_per_s"])), "{limit:#}");
+    for run in report["runs"].as_array().unwrap() {
+        let arrivals = &run["plan"]["arrivals"];
+        assert_eq!((&arrivals["spacing"], &arrivals["seed"]), (&"poisson".into(), &7.into()));
+    }
+}
+
 /// Four at once, 80 ms each, no think time: N* = C·S = 4, or a little more as waits end up to 2 ms
 /// late.
 #[test]

@@ -26,7 +26,7 @@ pub(crate) use args::{RawJson, calls_or_time, duration, raw_json};
 pub use floor::{FloorArgs, run as floor};
 use transports::Matrix;
 
-use crate::report::{to_stdout, write};
+use crate::report::to_stdout;
 
 /// Measures what the arguments name, or the built-in fixture: over memory and stdio, or over every
 /// transport. `fixture`
@@ -253,16 +253,8 @@ fn publish(args: &BenchArgs, report: &Report) -> anyhow::Result<()> {
     if !measured && report.missing.is_empty() {
         return Ok(());
     }
-    let json = || -> anyhow::Result<_> { Ok(serde_json::to_string_pretty(report)? + "\n") };
-    let to_file = args.json.as_deref().filter(|path| *path != Path::new("-"));
-    if let Some(path) = to_file {
-        write(path, &json()?)?;
-    }
-    args.outputs.write(&Document::of(report))?;
-    if args.json.is_some() && to_file.is_none() {
-        return write(Path::new("-"), &json()?);
-    }
-    if measured && !args.outputs.has_stdout() {
+    let is_shown = args.outputs.write_with(&Document::of(report), args.json.as_deref(), report)?;
+    if measured && !is_shown {
         let colour = io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
         to_stdout(&report.to_text(Style { colour })).context("cannot write to stdout")?;

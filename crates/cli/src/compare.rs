@@ -20,11 +20,11 @@ use clap::Args;
 use mcplane_lab::report::Document;
 use mcplane_lab::verdict::{Contest, PAIRS_DEFAULT, PAIRS_MIN, Role};
 use mcplane_lab::{
-    Arrivals, Control, Environment, Error, OPEN_IN_FLIGHT, Plan, Shape, Spacing, Speak, Until,
+    Arrivals, Control, Environment, Error, Plan, Shape, Spacing, Speak, Until, open_in_flight,
 };
 
 use crate::bench::{RawJson, calls_or_time, duration, raw_json, watch};
-use crate::report::{Outputs, to_stdout, write};
+use crate::report::{Outputs, to_stdout};
 use words::Subject;
 
 /// Most targets at once.
@@ -84,8 +84,7 @@ pub struct CompareArgs {
     pub rate: Option<f64>,
     /// How the calls of an open loop are spread: evenly, or as many callers do who do not know of
     /// each other
-    #[arg(long, value_name = "constant|poisson", value_parser = spacing, requires = "rate")]
-    #[arg(default_value = "constant")]
+    #[arg(long, default_value = "constant", value_name = "constant|poisson", requires = "rate")]
     pub arrivals: Spacing,
     /// Where the random spread begins: every run has the same instants
     #[arg(long, value_name = "N", default_value_t = 1, requires = "rate")]
@@ -209,7 +208,7 @@ fn plan(args: &CompareArgs) -> Plan {
         spacing: args.arrivals,
         seed: args.seed,
     });
-    let in_flight = arrivals.map_or(1, |_| (OPEN_IN_FLIGHT / args.sessions.max(1)).max(1));
+    let in_flight = arrivals.map_or(1, |_| open_in_flight(args.sessions));
     Plan {
         tool: args.tool.clone(),
         args: args.args.clone().map(RawJson::into_inner),
@@ -234,22 +233,11 @@ fn is_result(target: &str) -> bool {
 
 /// Files first, then stdout, whose reader may have gone away.
 fn publish(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
-    args.json.as_deref().map_or(Ok(()), |path| write_json(path, contest))?;
-    args.outputs.write(&Document::of_contest(contest)?)?;
-    if args.json.as_deref() == Some(Path::new("-")) || args.outputs.has_stdout() {
+    let document = Document::of_contest(contest)?;
+    if args.outputs.write_with(&document, args.json.as_deref(), contest)? {
         return Ok(());
     }
     to_stdout(&contest.to_text()).context("cannot write to stdout")
-}
-
-/// Writes JSON to a file, or to stdout for `-`.
-pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> anyhow::Result<()> {
-    write(path, &format!("{}\n", serde_json::to_string_pretty(value)?))
-}
-
-/// The name that results have for it.
-fn spacing(text: &str) -> Result<Spacing, String> {
-    serde_json::from_value(text.into()).map_err(|_| "constant or poisson".to_owned())
 }
 
 /// A fraction: `5%`, or `5`.
@@ -327,7 +315,7 @@ mod tests {
         let arrivals = open.arrivals.unwrap();
         assert_eq!(arrivals.shape, Shape::Rate { per_s: 500.0 });
         assert_eq!((arrivals.spacing, arrivals.seed), (Spacing::Poisson, 7));
-        assert_eq!(open.concurrency, OPEN_IN_FLIGHT);
+        assert_eq!(open.concurrency, 1024);
         let own = plan(&["a", "b", "--rate", "500", "-c", "8", "-s", "2"]);
         assert_eq!((own.concurrency, own.arrivals.unwrap().spacing), (8, Spacing::Constant));
         let closed = plan(&["a", "b"]);

@@ -11,9 +11,9 @@ use anyhow::Context;
 use clap::Args;
 use mcplane_lab::verdict::{Assertions, Finding, Gate, Outcome, PROFILES, Profile, Recorded, gate};
 
-use crate::compare::{complain, write_json};
+use crate::compare::complain;
 use crate::input;
-use crate::report::to_stdout;
+use crate::report::{to_stdout, write_json};
 
 /// Judge a result by a baseline and by limits.
 ///

@@ -1,7 +1,7 @@
 //! `mcplane lint`: audits results, ours and published ones.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -14,6 +14,7 @@ use mcplane_lab::{
 use serde::Serialize;
 
 use crate::input;
+use crate::report::{to_stdout, write_json};
 
 #[derive(Args, Debug)]
 pub struct LintArgs {
@@ -41,9 +42,8 @@ struct Audited<'a> {
 /// # Errors
 /// When the findings cannot be written.
 pub fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
-    let mut stdout = io::stdout().lock();
     let colour =
-        stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
     let (mut code, mut all) = (0, Vec::new());
     for file in &args.files {
         let shown = if file == Path::new("-") {
@@ -60,7 +60,7 @@ pub fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
         });
         match audit {
             Ok(audit) if !args.json => {
-                stdout.write_all(audit.to_text(&shown, Style { colour }).as_bytes())?;
+                to_stdout(&audit.to_text(&shown, Style { colour }))?;
             }
             Err(why) if !args.json => eprintln!("mcplane: {shown}: {why}"),
             audit => all.push((shown, audit)),
@@ -75,8 +75,7 @@ pub fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
                 error: audit.as_ref().err().map(String::as_str),
             })
             .collect();
-        serde_json::to_writer_pretty(&mut stdout, &all)?;
-        writeln!(stdout)?;
+        write_json(Path::new("-"), &all)?;
     }
     Ok(ExitCode::from(code))
 }

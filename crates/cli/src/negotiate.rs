@@ -1,7 +1,7 @@
 //! `mcplane negotiate`: which of a gateway's servers fit a need.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::{self, ErrorKind, Write};
+use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::endpoint::{EndpointArgs, Found, token};
+use crate::report::to_stdout;
 
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -75,16 +76,11 @@ pub async fn run(args: &NegotiateArgs) -> anyhow::Result<ExitCode> {
         bail!("the gateway answered {}: {why}", answer.status());
     }
     let called = if args.json { HashSet::new() } else { names(&found).await };
-    let mut out = io::stdout().lock();
-    let printed = match args.json {
-        true => writeln!(out, "{said:#}"),
-        false => print(&said, &called, &mut out),
+    let text = match args.json {
+        true => format!("{said:#}\n"),
+        false => words(&said, &called)?,
     };
-    match printed.and_then(|()| out.flush()) {
-        // Whoever reads it has read enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-        printed => printed.context("cannot print")?,
-    }
+    to_stdout(&text).context("cannot write to stdout")?;
     let is_missing = said.get("outcome").and_then(Value::as_str) == Some("missing");
     Ok(if is_missing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -134,7 +130,8 @@ async fn names(found: &Found) -> HashSet<String> {
 
 /// The plan first, then each server with what it lacks. `called` is what the endpoint's things are
 /// called.
-fn print(said: &Value, called: &HashSet<String>, out: &mut impl Write) -> io::Result<()> {
+fn words(said: &Value, called: &HashSet<String>) -> Result<String, fmt::Error> {
+    let mut out = String::new();
     match text(said, "outcome") {
         "covered" => writeln!(out, "covered by {}", text(said, "best"))?,
         "split" => writeln!(out, "covered by several servers together")?,
@@ -162,7 +159,7 @@ fn print(said: &Value, called: &HashSet<String>, out: &mut impl Write) -> io::Re
         let (has, of) = (number("has"), number("of"));
         writeln!(out, "{server}: {has} of {of}, {health}{unfit}{missing}")?;
     }
-    Ok(())
+    Ok(out)
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use mcplane_lab::report::{Document, schema};
+use serde::Serialize;
 
 use crate::input;
 
@@ -174,6 +175,28 @@ impl Outputs {
         }
         last.into_iter().try_for_each(|(path, form)| write(path, &form(document)))
     }
+
+    /// Writes every form that was asked for, and the whole as JSON: files first, then stdout. Gives
+    /// whether stdout has been written to.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write_with(
+        &self,
+        document: &Document,
+        json: Option<&Path>,
+        whole: &impl Serialize,
+    ) -> anyhow::Result<bool> {
+        let is_last = json == Some(Path::new("-"));
+        let write = |when: bool| match json {
+            Some(path) if when => write_json(path, whole),
+            _ => Ok(()),
+        };
+        write(!is_last)?;
+        self.write(document)?;
+        write(is_last)?;
+        Ok(is_last || self.has_stdout())
+    }
 }
 
 /// Whether a file can be written here. It stays as it is.
@@ -214,6 +237,14 @@ fn can_hold(folder: &Path) -> Result<(), String> {
 pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let written = if path == Path::new("-") { to_stdout(text) } else { fs::write(path, text) };
     written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes JSON to a file, or to stdout for `-`.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+    write(path, &format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
 /// Writes to stdout. A reader that has gone away wants no more of it.

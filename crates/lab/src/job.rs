@@ -144,6 +144,8 @@ impl Job {
     pub(crate) async fn prepare(&self) -> Result<Ready, Error> {
         self.control.enter(Stage::Starting);
         let plan = &self.plan;
+        // Its bytes are read while the server does not wait for us.
+        let binary = Binary::of(&self.target);
         let mut site = Site::start(&self.target, Vec::new(), plan.start_timeout).await?;
         let Opened { mut connection, peer, tools, start } = open(&mut site, plan).await?;
         let mut others = Vec::new();
@@ -206,7 +208,7 @@ impl Job {
             expect,
             varies,
             call_bytes,
-            binary: Binary::of(&self.target),
+            binary,
             kinds,
         })
     }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
-use crate::load::{Arrivals, Shape, Spacing};
 use crate::plan::{CONCURRENCY_MAX, Plan, PlanError, RATE_PER_S_MAX, Until};
 use crate::record::Errors;
 use crate::report::Run;
@@ -86,7 +85,7 @@ impl Steps {
                 let mut rungs = rungs.clone();
                 rungs.sort_by(f64::total_cmp);
                 rungs.dedup();
-                let rung = |per_s| (per_s, Plan { arrivals: Some(even(per_s)), ..plan.clone() });
+                let rung = |per_s| (per_s, plan.at(per_s));
                 rungs.into_iter().map(rung).collect()
             }
         };
@@ -122,11 +121,6 @@ impl Steps {
             Self::Rate(_) => VISITS_OPEN,
         }
     }
-}
-
-/// Evenly spaced arrivals.
-pub(crate) const fn even(per_s: f64) -> Arrivals {
-    Arrivals { shape: Shape::Rate { per_s }, spacing: Spacing::Constant, seed: 0 }
 }
 
 /// Measures one target under each load of a ladder, with its floor beside it. The rungs are visited
@@ -211,6 +205,7 @@ impl Ladder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::{Arrivals, Shape, Spacing};
 
     #[test]
     fn rungs_are_sorted_and_checked() {
@@ -219,7 +214,14 @@ mod tests {
         let loads: Vec<_> = plans.iter().map(|(load, plan)| (*load, plan.concurrency)).collect();
         assert_eq!(loads, [(2.0, 1), (4.0, 2), (16.0, 8)]);
         let rates = Steps::Rate(vec![200.0, 100.0]).plans(&plan).unwrap();
-        assert_eq!(rates[0].1.arrivals, Some(even(100.0)));
+        let slow =
+            Arrivals { shape: Shape::Rate { per_s: 100.0 }, spacing: Spacing::Constant, seed: 0 };
+        assert_eq!(rates[0].1.arrivals, Some(slow));
+        let random = Arrivals { spacing: Spacing::Poisson, seed: 7, ..slow };
+        let plan = Plan { arrivals: Some(random), ..plan };
+        let rates = Steps::Rate(vec![200.0]).plans(&plan).unwrap();
+        let shape = Shape::Rate { per_s: 200.0 };
+        assert_eq!(rates[0].1.arrivals, Some(Arrivals { shape, ..random }));
         for (wrong, flag) in [
             (Steps::Concurrency(vec![]), "--ladder"),
             (Steps::Concurrency(vec![1, 0]), "--ladder"),

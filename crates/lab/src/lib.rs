@@ -75,8 +75,8 @@ pub use load::{Arrivals, Shape, Spacing, Template, Think};
 pub use observe::{ResourceSecond, Resources};
 pub use pin::pinned;
 pub use plan::{
-    CONCURRENCY_MAX, DURATION_MAX, NUMBER, OPEN_IN_FLIGHT, Plan, PlanError, RATE_PER_S_MAX,
-    SESSIONS_MAX, Speak, TOOLS_MAX, Until,
+    CONCURRENCY_MAX, DURATION_MAX, NUMBER, Plan, PlanError, RATE_PER_S_MAX, SESSIONS_MAX, Speak,
+    TOOLS_MAX, Until, open_in_flight,
 };
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;

@@ -17,7 +17,7 @@ pub const CONCURRENCY_MAX: usize = 4096;
 pub const SESSIONS_MAX: usize = 256;
 
 /// Most calls in flight of an open loop over all its sessions, unless a plan says otherwise.
-pub const OPEN_IN_FLIGHT: usize = 1024;
+const OPEN_IN_FLIGHT: usize = 1024;
 
 /// Highest rate of an open loop, in calls per second: more than one thread can begin.
 pub const RATE_PER_S_MAX: f64 = 1e6;
@@ -30,6 +30,17 @@ pub const TOOLS_MAX: usize = 256;
 
 /// What stands for the number of a call in arguments that are to differ from call to call.
 pub const NUMBER: &str = "{n}";
+
+/// Most calls in flight of an open loop in each of so many sessions, unless a plan says otherwise: 1024
+/// over all of them.
+#[must_use]
+pub const fn open_in_flight(sessions: usize) -> usize {
+    match OPEN_IN_FLIGHT.checked_div(sessions) {
+        Some(0) => 1,
+        Some(each) => each,
+        None => OPEN_IN_FLIGHT,
+    }
+}
 
 /// One measurement.
 #[derive(Clone, Debug)]
@@ -159,6 +170,15 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// The same as an open loop at this rate, its calls spread as they are; evenly, if they have no
+    /// arrivals.
+    pub(crate) fn at(&self, per_s: f64) -> Self {
+        let spread = self.arrivals.map(|arrivals| (arrivals.spacing, arrivals.seed));
+        let (spacing, seed) = spread.unwrap_or_default();
+        let arrivals = Some(Arrivals { shape: Shape::Rate { per_s }, spacing, seed });
+        Self { arrivals, ..self.clone() }
+    }
+
     /// Checks every bound.
     ///
     /// # Errors

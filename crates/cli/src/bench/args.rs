@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use mcplane_lab::{
-    Address, Arrivals, OPEN_IN_FLIGHT, Plan, PlanError, Remote, Shape, Spacing, Speak, Until,
-    listening_at,
+    Address, Arrivals, Plan, PlanError, Remote, Shape, Spacing, Speak, Until, listening_at,
+    open_in_flight,
 };
 use serde_json::value::RawValue;
 
@@ -38,20 +38,25 @@ pub struct BenchArgs {
     #[arg(long, short, value_name = "N", value_delimiter = ',')]
     pub concurrency: Vec<usize>,
     /// Open loop: begin so many calls per second, whether others have ended or not
-    #[arg(long, value_name = "N", group = "open")]
+    #[arg(long, value_name = "N", groups = ["open", "arriving"])]
     pub rate: Option<f64>,
     /// Open loop: begin so many calls at once every so often
-    #[arg(long, value_name = "N/TIME", value_parser = burst, group = "open")]
+    #[arg(long, value_name = "N/TIME", value_parser = burst, groups = ["open", "arriving"])]
     pub burst: Option<Shape>,
     /// Open loop: begin calls at a rate that goes from one to another over the run
-    #[arg(long, value_name = "N..N", value_parser = ramp, group = "open")]
+    #[arg(long, value_name = "N..N", value_parser = ramp, groups = ["open", "arriving"])]
     pub ramp: Option<Shape>,
     /// How the calls of an open loop are spread: evenly, or as many callers do who do not know of
     /// each other
-    #[arg(long, value_enum, default_value_t, value_name = "constant|poisson", requires = "open")]
-    pub arrivals: Spread,
+    #[arg(
+        long,
+        default_value = "constant",
+        value_name = "constant|poisson",
+        requires = "arriving"
+    )]
+    pub arrivals: Spacing,
     /// Where the random spread begins: the same seed gives the same instants
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "open")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "arriving")]
     pub seed: u64,
     /// Stop after so many calls
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
@@ -175,17 +180,6 @@ pub enum Profiled {
     Stages,
 }
 
-/// How the calls of an open loop are spread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-#[allow(clippy::exhaustive_enums, reason = "what clap fills in")]
-pub enum Spread {
-    /// Evenly
-    #[default]
-    Constant,
-    /// At random, at the same mean rate
-    Poisson,
-}
-
 /// JSON text as it was typed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -237,19 +231,17 @@ impl BenchArgs {
     /// When calls are meant to begin, unless that depends on others.
     fn open(&self) -> Option<Arrivals> {
         let rate = self.rate.map(|per_s| Shape::Rate { per_s });
-        let spacing = match self.arrivals {
-            Spread::Constant => Spacing::Constant,
-            Spread::Poisson => Spacing::Poisson,
-        };
-        let shape = rate.or(self.burst).or(self.ramp)?;
-        Some(Arrivals { shape, spacing, seed: self.seed })
+        // A search has rates of its own.
+        let searched = self.modes.has_rates().then_some(Shape::Rate { per_s: 1.0 });
+        let shape = rate.or(self.burst).or(self.ramp).or(searched)?;
+        Some(Arrivals { shape, spacing: self.arrivals, seed: self.seed })
     }
 
     fn in_flight(&self) -> Vec<usize> {
         match (self.concurrency.as_slice(), self.open()) {
             ([], None) if self.profile.is_some() => vec![1],
             ([], None) => vec![1, 32],
-            ([], Some(_)) => vec![(OPEN_IN_FLIGHT / self.sessions.max(1)).max(1)],
+            ([], Some(_)) => vec![open_in_flight(self.sessions)],
             (given, _) => given.to_vec(),
         }
     }
@@ -393,6 +385,9 @@ mod tests {
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
+        let searched = plan("--find-limit errors=0 --arrivals poisson --seed 9").arrivals.unwrap();
+        assert_eq!((searched.spacing, searched.seed), (Spacing::Poisson, 9));
+        assert!(plan("--ladder-rate 5,9 --arrivals poisson").arrivals.is_some());
         assert!(parse("--rate 0").unwrap().plans().unwrap_err().starts_with("--rate"));
     }
 

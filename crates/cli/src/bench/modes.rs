@@ -8,8 +8,8 @@ use clap::Args;
 use mcplane_lab::report::Run;
 use mcplane_lab::verdict::Assertions;
 use mcplane_lab::{
-    Control, Environment, Error, Fresh, OPEN_IN_FLIGHT, Report, Steps, Target, climb, cold_start,
-    find_limit, listening_at,
+    Control, Environment, Error, Fresh, Report, Steps, Target, climb, cold_start, find_limit,
+    listening_at, open_in_flight,
 };
 
 use super::{BenchArgs, process_floor, watcher};
@@ -24,11 +24,11 @@ pub struct ModeArgs {
     #[arg(conflicts_with_all = ["concurrency", "open", "transports"])]
     pub ladder: Vec<usize>,
     /// The same with rates of an open loop, in calls per second
-    #[arg(long, value_name = "N,N,…", value_delimiter = ',', group = "mode")]
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',', groups = ["mode", "arriving"])]
     #[arg(conflicts_with_all = ["open", "transports"])]
     pub ladder_rate: Vec<f64>,
     /// Find the highest rate at which all of these hold, within 3 %
-    #[arg(long, value_name = "'p99<50ms,errors=0'", group = "mode")]
+    #[arg(long, value_name = "'p99<50ms,errors=0'", groups = ["mode", "arriving"])]
     #[arg(conflicts_with_all = ["open", "transports", "assert"])]
     pub find_limit: Option<Assertions>,
     /// Start so many fresh processes (for a URL: connections), one after the other, to the first
@@ -56,10 +56,12 @@ pub struct ModeArgs {
 impl ModeArgs {
     /// Whether something else than one load after another is measured.
     pub(super) const fn is_any(&self) -> bool {
-        !self.ladder.is_empty()
-            || !self.ladder_rate.is_empty()
-            || self.find_limit.is_some()
-            || self.cold_start.is_some()
+        !self.ladder.is_empty() || self.has_rates() || self.cold_start.is_some()
+    }
+
+    /// Whether one load after another is an open loop at another rate.
+    pub(super) const fn has_rates(&self) -> bool {
+        !self.ladder_rate.is_empty() || self.find_limit.is_some()
     }
 }
 
@@ -72,8 +74,8 @@ pub(super) fn measure(
     environment: Environment,
 ) -> (Report, Option<Error>) {
     let modes = &args.modes;
-    let open = (OPEN_IN_FLIGHT / args.sessions.max(1)).max(1);
-    let plan = args.plan(args.concurrency.first().copied().unwrap_or(open));
+    let given = args.concurrency.first().copied();
+    let plan = args.plan(given.unwrap_or_else(|| open_in_flight(args.sessions)));
     let steps = match modes.ladder_rate.as_slice() {
         [] => Steps::Concurrency(modes.ladder.clone()),
         rates => Steps::Rate(rates.to_vec()),

@@ -8,9 +8,9 @@ use mcplane_lab::stats::Interval;
 use mcplane_lab::verdict::{Metric, Recorded, TOO_FEW, Verdict, judge};
 use serde::Serialize;
 
-use super::{CompareArgs, complain, write_json};
+use super::{CompareArgs, complain};
 use crate::input;
-use crate::report::to_stdout;
+use crate::report::{to_stdout, write_json};
 
 /// What a reader has to know.
 const APART: &str = "Measured apart: what changed on the machine between the runs is in these ratios, \

@@ -5,6 +5,7 @@
 //! with exponential steps, and maps them through `Λ⁻¹` (Çinlar 1975, inversion), which holds for
 //! a rate that changes as well.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -59,6 +60,19 @@ pub enum Spacing {
     Constant,
     /// As those of many callers who do not know of each other.
     Poisson,
+}
+
+impl FromStr for Spacing {
+    type Err = String;
+
+    /// The name that results have for it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "constant" => Ok(Self::Constant),
+            "poisson" => Ok(Self::Poisson),
+            _ => Err("constant or poisson".to_owned()),
+        }
+    }
 }
 
 impl Arrivals {

@@ -275,7 +275,7 @@ pub(super) const fn called(run: &Run) -> &str {
 }
 
 /// The load of a run in words: `32 in flight`, `1,000/s`.
-pub(super) fn load(run: &Run) -> String {
+pub(crate) fn load(run: &Run) -> String {
     match &run.plan.arrivals {
         Some(arrivals) => format!("{}/s", super::terminal::rate(arrivals.rate_per_s())),
         None => format!("{} in flight", in_flight(run)),

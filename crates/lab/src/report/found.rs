@@ -370,7 +370,7 @@ mod tests {
         let at = |per_s: f64| {
             let mut run = sample(100, false);
             run.plan.concurrency = 1024;
-            run.plan.arrivals = Some(crate::ladder::even(per_s));
+            run.plan.arrivals = crate::Plan::default().at(per_s).arrivals;
             run
         };
         let document = read(&Report::new(quiet(), vec![at(500.0), at(1_000.0), at(197.530_86)]));

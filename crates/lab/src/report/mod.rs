@@ -40,6 +40,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::environment::Binary;
+pub(crate) use document::load;
 pub use document::{Document, FILES_MAX, ReadError};
 pub use drift::Drifting;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};

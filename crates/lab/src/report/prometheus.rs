@@ -139,7 +139,6 @@ fn add(
 /// What a run has once.
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
 fn one(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
-    let with = |key, value: &str| labels.iter().cloned().chain([(key, value.to_owned())]).collect();
     let start = &run.start;
     let steps = [
         ("handshake", start.spawn_to_handshake_ns),
@@ -147,7 +146,7 @@ fn one(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
         ("first_call", start.first_call_ns),
     ];
     for (step, ns) in steps {
-        add(families, "start_seconds", "", with("step", step), seconds(Some(ns)));
+        add(families, "start_seconds", "", and(labels, [("step", step)]), seconds(Some(ns)));
     }
     if let Some(ratios) = &run.ratios {
         let all = [
@@ -158,10 +157,16 @@ fn one(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
         ];
         for (figure, ratio) in all {
             let value = ratio.as_ref().map(Ratio::value);
-            add(families, "floor_ratio", "", with("figure", figure), value);
+            add(families, "floor_ratio", "", and(labels, [("figure", figure)]), value);
         }
     }
-    add(families, "in_flight_calls", "", with("figure", "asked"), Some(in_flight(run) as f64));
+    add(
+        families,
+        "in_flight_calls",
+        "",
+        and(labels, [("figure", "asked")]),
+        Some(in_flight(run) as f64),
+    );
     if let Some(open) = &run.results.open {
         add(
             families,
@@ -271,10 +276,7 @@ fn found(families: &mut [Family], at: usize, file: &File) {
 /// What target and floor have each.
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
 fn side(families: &mut [Family], labels: &[(&'static str, String)], side: &str, of: &Results) {
-    let base: Vec<_> = labels.iter().cloned().chain([("side", side.to_owned())]).collect();
-    let with = |key, value: &str| -> Vec<_> {
-        base.iter().cloned().chain([(key, value.to_owned())]).collect()
-    };
+    let base = and(labels, [("side", side)]);
     let errors = &of.errors;
     let outcomes = [
         ("ok", of.calls_ok),
@@ -286,7 +288,7 @@ fn side(families: &mut [Family], labels: &[(&'static str, String)], side: &str, 
         ("unfinished", of.calls_unfinished),
     ];
     for (outcome, number) in outcomes {
-        add(families, "calls_total", "", with("outcome", outcome), Some(number as f64));
+        add(families, "calls_total", "", and(&base, [("outcome", outcome)]), Some(number as f64));
     }
     let latency = &of.latency;
     summary(families, "latency_seconds", &base, latency);
@@ -315,7 +317,7 @@ fn side(families: &mut [Family], labels: &[(&'static str, String)], side: &str, 
         ("memory_bytes", "figure", "end", number(used.rss_bytes_end)),
     ];
     for (name, key, is, value) in keyed {
-        add(families, name, "", with(key, is), value);
+        add(families, name, "", and(&base, [(key, is)]), value);
     }
 }
 

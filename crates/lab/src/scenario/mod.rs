@@ -88,7 +88,7 @@ impl Scenario {
         if let Some((key, _)) = empty {
             return Err(text.at(&[key], "an empty list; it takes one number or more"));
         }
-        let flags = flags(&table, model.is_open());
+        let flags = flags(&table, model.open_by().is_some());
         let line = |target: &Target| [flags.clone(), target.words()].concat();
         let mut lines: Vec<_> = model.targets.iter().map(line).collect();
         if lines.is_empty() {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::load::Think;
+use crate::load::{Spacing, Think};
 
 /// Keys of a target that are flags of `mcplane bench`.
 pub const TARGET_KEYS: [&str; 5] = ["headers", "transport", "ca", "pid", "listens"];
@@ -43,7 +43,7 @@ pub(super) struct Model {
     /// Open loop: a rate that goes from one to another over the run, such as "100..2000".
     ramp: Option<String>,
     /// How the calls of an open loop are spread.
-    arrivals: Option<Spread>,
+    arrivals: Option<Spacing>,
     /// Where arrivals, arguments and think times that are random begin.
     pub(super) seed: Option<u64>,
     /// Calls in flight per session, rung by rung, to find the knee.
@@ -186,13 +186,6 @@ enum NumberOrText {
     Text(String),
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Spread {
-    Constant,
-    Poisson,
-}
-
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OverHttp {
@@ -201,11 +194,6 @@ enum OverHttp {
 }
 
 impl Model {
-    /// Whether calls have arrivals.
-    pub(super) const fn is_open(&self) -> bool {
-        self.rate.is_some() || self.burst.is_some() || self.ramp.is_some()
-    }
-
     /// The key that makes calls begin when they are meant to, if one does.
     pub(super) fn open_by(&self) -> Option<&'static str> {
         let keys = [

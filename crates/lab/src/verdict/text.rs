@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::{Comparison, Contest, Metric, Role, Side, Verdict};
+use crate::report::load;
 use crate::stats::Interval;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -23,11 +24,7 @@ impl Contest {
         }
         if let Some(run) = self.runs.first() {
             let plan = &run.plan;
-            let load = match plan.arrivals {
-                Some(arrivals) => Metric::Throughput.show(arrivals.rate_per_s()),
-                None => format!("{} in flight", plan.concurrency.saturating_mul(plan.sessions)),
-            };
-            write!(out, "\n{} {} · {load} · ", plan.tool, plan.args)?;
+            write!(out, "\n{} {} · {} · ", plan.tool, plan.args, load(run))?;
             let what = plan.duration_ns.map(|ns| Metric::P50.show(ns as f64));
             let what = what.or_else(|| plan.calls.map(|calls| format!("{calls} calls")));
             let turns = "in turns A B B A, each with fresh processes";
