@@ -105,6 +105,12 @@ fn what_results_lack_is_told() {
     assert!(ended.stdout.starts_with("s stdio echo @1000/s ≤4: "), "{ended}");
     assert!(ended.stdout.contains("cannot tell: too few samples"), "{ended}");
     assert!(ended.stdout.contains("open loop of 15 s"), "{ended}");
+    for [flag, value] in [["--concurrency", "4"], ["--pairs", "10"], ["--html", "page.html"]] {
+        let ended = mcplane(&["compare", &slow, &fast, flag, value], LIMIT).code(2);
+        assert!(ended.stderr.contains(flag), "{ended}");
+    }
+    let ended = mcplane(&["compare", &slow, "--through", "gateway"], LIMIT).code(2);
+    assert!(ended.stderr.contains("--through is for servers"), "{ended}");
     let none = written("none.json", "{}");
     let ended = mcplane(&["compare", &none, &slow], LIMIT).code(2);
     assert!(ended.stderr.contains("none.json: "), "{ended}");

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgMatches, Args};
 use mcplane_lab::report::Document;
 use mcplane_lab::verdict::{Contest, PAIRS_DEFAULT, PAIRS_MIN, Role};
 use mcplane_lab::{
@@ -134,16 +134,22 @@ pub struct CompareArgs {
     pub outputs: Outputs,
 }
 
-/// Measures the targets in turns, or reads their results, and prints what they come to.
+/// Measures the targets in turns, or reads their results, and prints what they come to. `given` is what
+/// the arguments were read from.
 ///
 /// # Errors
 /// When the report cannot be written.
-pub fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &CompareArgs, given: Option<&ArgMatches>) -> anyhow::Result<ExitCode> {
     if let Err(wrong) = args.outputs.check(args.json.as_deref()) {
         return Ok(complain(&wrong, 2));
     }
     if args.targets.iter().all(|target| is_result(target)) {
-        return files::compare(args);
+        return match given.and_then(files::measuring) {
+            Some(flag) => {
+                Ok(complain(&format!("--{flag} is for servers; all of these are results"), 2))
+            }
+            None => files::compare(args),
+        };
     }
     let (subjects, plan) = match asked(args) {
         Ok(asked) => asked,

@@ -31,7 +31,7 @@ mod serve;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// The MCP data plane: serve, inspect and measure Model Context Protocol servers.
 #[derive(Parser, Debug)]
@@ -71,13 +71,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let given = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     let outcome = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Connect(args) => on_one_core(async move { connect::run(&args).await }),
         Command::Negotiate(args) => on_one_core(async move { negotiate::run(&args).await }),
         Command::Bench(args) => bench::run(&args, fixture::in_memory),
-        Command::Compare(args) => compare::run(&args),
+        Command::Compare(args) => compare::run(&args, given.subcommand_matches("compare")),
         Command::Gate(args) => gate::run(&args),
         Command::Floor(args) => bench::floor(&args),
         Command::Report(args) => report::run(&args),

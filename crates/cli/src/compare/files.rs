@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command};
 use mcplane_lab::stats::Interval;
 use mcplane_lab::verdict::{Metric, Recorded, TOO_FEW, Verdict, judge};
 use serde::Serialize;
@@ -49,11 +51,20 @@ struct Untold<'a> {
     why: &'static str,
 }
 
+/// A flag that makes no difference to results.
+pub(super) fn measuring(given: &ArgMatches) -> Option<String> {
+    let flags = CompareArgs::augment_args(Command::new("compare"));
+    let is_given = |flag: &&Arg| {
+        given.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine)
+            && !["targets", "effect", "json"].contains(&flag.get_id().as_str())
+    };
+    flags.get_arguments().find(is_given)?.get_long().map(str::to_owned)
+}
+
 /// Compares the first file with each of the others.
 pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
-    if args.targets.len() < 2 || !args.through.is_empty() {
-        let wrong = "results are compared with each other: two or more of them, and no --through";
-        return Ok(complain(wrong, 2));
+    if args.targets.len() < 2 {
+        return Ok(complain("results are compared with each other: two or more of them", 2));
     }
     let mut files = Vec::new();
     for path in &args.targets {

@@ -198,10 +198,16 @@ fn same_at_every_run(before: &Group<'_>, now: &Group<'_>, profile: &Profile) -> 
         outcome: match rate {
             _ if broken.is_some() => Outcome::Regression,
             Some(rate) if rate > profile.error_rate_max => Outcome::Regression,
+            // It says nothing about the part that is missing.
+            _ if now.is_interrupted() => Outcome::CannotTell,
             Some(_) => Outcome::Pass,
             None => Outcome::CannotTell,
         },
-        note: broken.map(|why| format!("the run broke off: {why}")).unwrap_or_default(),
+        note: match broken {
+            Some(why) => format!("the run broke off: {why}"),
+            None if now.is_interrupted() => "the run was interrupted".to_owned(),
+            None => String::new(),
+        },
     });
     let rss = before.rss_bytes().zip(now.rss_bytes()).zip(profile.rss_rise);
     let mib = |bytes| format!("{:.1} MiB", bytes / (1024.0 * 1024.0));

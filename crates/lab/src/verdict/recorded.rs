@@ -55,6 +55,8 @@ struct RecordedRun {
     /// Figures per call that are the same at every run.
     #[serde(default)]
     counts: BTreeMap<String, f64>,
+    #[serde(default)]
+    interrupted: bool,
     broken: Option<String>,
     #[serde(default)]
     profiled: Option<String>,
@@ -292,6 +294,11 @@ impl<'a> Group<'a> {
     /// Figures that are the same at every run.
     pub(super) fn counts(&self) -> BTreeMap<String, f64> {
         self.runs.first().map(|run| run.counts()).unwrap_or_default()
+    }
+
+    /// Whether a run was interrupted.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.runs.iter().any(|run| run.interrupted)
     }
 
     /// Why a run ended early by itself.

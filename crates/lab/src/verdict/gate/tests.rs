@@ -145,6 +145,15 @@ fn errors_and_broken_runs_fail() {
 }
 
 #[test]
+fn an_interrupted_run_passes_nothing() {
+    let mut short = result(&STEADY);
+    short["runs"][0]["interrupted"] = json!(true);
+    assert_eq!(judged(&result(&STEADY), &short, "default", "").outcome, Outcome::CannotTell);
+    short["runs"][0]["results"]["errors"]["timeout"] = json!(3);
+    assert_eq!(judged(&result(&STEADY), &short, "default", "").outcome, Outcome::Regression);
+}
+
+#[test]
 fn assertions_are_about_the_result() {
     let of = |text: &str| judged(&result(&STEADY), &result(&STEADY), "default", text).outcome;
     assert_eq!(of("p99<5ms,errors=0,rss<=10MiB"), Outcome::Pass);
