@@ -26,6 +26,12 @@ impl Counts {
         })
     }
 
+    /// Bytes that it takes.
+    #[cfg(test)]
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

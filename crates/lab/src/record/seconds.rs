@@ -235,4 +235,24 @@ mod tests {
         }
         assert_eq!((sum.encode(), errors), (whole.encode(), 30));
     }
+
+    #[test]
+    fn intervals_of_an_hour_take_bounded_memory() {
+        let start = Instant::now();
+        let mut seconds = Seconds::new(start);
+        let mut most = [0; 6];
+        for second in 0..3600_u32 {
+            // 500 latencies around 300 µs, other ones every second, as many as the buckets allow.
+            for i in 0..500 {
+                let spread = u64::from(i * 997 + second * 7919) * 61 % 400_000;
+                let latency = Duration::from_nanos(100_000 + spread);
+                seconds.succeed(start + second * S + i * S / 500, latency);
+            }
+            let held = seconds.kept.iter().map(|interval| interval.counts.len()).sum::<usize>();
+            let most = &mut most[second as usize / 600];
+            *most = held.max(*most);
+        }
+        assert!(most[0] > 500 * 1000, "{most:?}");
+        assert!(most.iter().all(|held| *held < 3 * most[0]), "{most:?}");
+    }
 }
