@@ -182,6 +182,10 @@ args = { message = "{size:10KiB}" }
     fs::write(&path, "\nduration = \"soon\"\n").unwrap();
     let wrong = mcplane(&["bench", "--scenario", file], LIMIT).code(2);
     assert!(wrong.stderr.contains("mix.toml:2: duration: "), "{}", wrong.stderr);
+    // What only the run can know has its place too.
+    fs::write(&path, format!("requests = 1\npin = 4000\n{target}")).unwrap();
+    let wrong = mcplane(&["bench", "--scenario", file], LIMIT).code(2).left_nothing();
+    assert!(wrong.stderr.contains("mix.toml:2: pin: got 4000; it takes "), "{}", wrong.stderr);
     fs::remove_dir_all(&folder).unwrap();
 }
 

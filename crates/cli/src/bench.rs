@@ -76,7 +76,7 @@ pub fn run(
         }
         let (report, error) = match measure_one(&args, &plans, remote, (&me, &memory), &control) {
             Ok(measured) => measured,
-            Err(what) => return Ok(complain(&format!("error: {what}"), 2)),
+            Err(what) => return Ok(complain(&format!("error: {}", args.extra.blame(&what)), 2)),
         };
         whole = Some(match whole {
             Some(whole) => whole.and(report),
@@ -91,7 +91,9 @@ pub fn run(
     };
     publish(&asked, &report)?;
     Ok(match failed {
-        Some(error) if error.is_usage() => complain(&format!("error: {error}"), 2),
+        Some(error) if error.is_usage() => {
+            complain(&format!("error: {}", asked.extra.blame(&error.to_string())), 2)
+        }
         Some(error) if error.is_unreachable() => complain(&format!("error: {error}"), 3),
         Some(error @ Error::Interrupted) => complain(&error.to_string(), watch::INTERRUPTED),
         Some(error) => complain(&format!("error: {error}"), 1),

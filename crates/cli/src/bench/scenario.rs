@@ -1,27 +1,30 @@
 //! `mcplane bench --scenario`: a file in place of the command line.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Parser;
+use mcplane_lab::Plan;
 use mcplane_lab::scenario::Scenario;
-use mcplane_lab::{Plan, Template, Think};
 
 use super::BenchArgs;
 
-/// What only a scenario can ask for.
+/// The scenario that arguments are from, if they are from one: it can ask for what no flag can.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Extra {
-    mix: Vec<Template>,
-    think: Option<Think>,
-    seed: Option<u64>,
-}
+pub struct Extra(Option<Arc<Scenario>>);
 
 impl Extra {
     /// The plan with what is asked for.
     pub(super) fn add_to(&self, plan: Plan) -> Plan {
-        let seed = self.seed.unwrap_or(plan.seed);
-        Plan { mix: self.mix.clone(), think: self.think, seed, ..plan }
+        let Some(scenario) = &self.0 else { return plan };
+        let seed = scenario.seed.unwrap_or(plan.seed);
+        Plan { mix: scenario.mix.clone(), think: scenario.think, seed, ..plan }
+    }
+
+    /// A complaint about the arguments, with its place in the file.
+    pub(super) fn blame(&self, complaint: &str) -> String {
+        let scenario = self.0.as_ref();
+        scenario.map_or_else(|| complaint.to_owned(), |scenario| scenario.blame(complaint))
     }
 }
 
@@ -37,13 +40,11 @@ struct Line {
 /// # Errors
 /// A text that names file, line and key.
 pub(super) fn read(path: &Path, asked: &BenchArgs) -> Result<Vec<BenchArgs>, String> {
-    let scenario = Scenario::read(path)?;
-    let (mix, think, seed) = (scenario.mix.clone(), scenario.think, scenario.seed);
-    let extra = Extra { mix, think, seed };
+    let scenario = Arc::new(Scenario::read(path)?);
     let arguments = |words: &Vec<String>| {
         let line = Line::try_parse_from(words).map_err(|error| scenario.blame(&plain(&error)))?;
         let mut bench = line.bench;
-        bench.extra = extra.clone();
+        bench.extra = Extra(Some(Arc::clone(&scenario)));
         bench.json = asked.json.clone().or(bench.json);
         bench.outputs = asked.outputs.clone().or(bench.outputs);
         bench.quiet |= asked.quiet;

@@ -65,7 +65,8 @@ impl Text {
         for flag in flags.filter_map(|word| word.strip_prefix("--")) {
             let key = flag.replace('-', "_");
             if has(&key) {
-                return self.at(&[&key], complaint);
+                let what = complaint.strip_prefix(&format!("--{flag}: "));
+                return self.at(&[&key], what.unwrap_or(complaint));
             }
         }
         self.anywhere(complaint)
