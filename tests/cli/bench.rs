@@ -54,6 +54,7 @@ fn a_wrong_command_line_starts_nothing() {
         (&["--requests", "1", "--duration", "1s"], "--duration"),
         (&["--duration", "1 day"], "units are ms, s, m and h"),
         (&["--era", "2026"], "--era"),
+        (&["--find-limit", "errors=0", "--concurrency", "2,64"], "takes one --concurrency"),
     ] {
         let started = file("started");
         let script = format!("touch '{}'", started.display());

@@ -2,11 +2,11 @@
 
 use std::{fs, net::TcpListener};
 
-use mcplane_tests::child::{Ended, binary, mcplane};
+use mcplane_tests::child::{Ended, binary, mcplane, start_mcplane};
 use serde_json::{Value, json};
 
 use crate::gate::{begun_at, result, unread, written};
-use crate::{LIMIT, file};
+use crate::{LIMIT, file, wait_for};
 
 /// Three short runs of each target.
 fn compare(words: &[&str]) -> Ended {
@@ -111,9 +111,34 @@ fn what_results_lack_is_told() {
     }
     let ended = mcplane(&["compare", &slow, "--through", "gateway"], LIMIT).code(2);
     assert!(ended.stderr.contains("--through is for servers"), "{ended}");
+    let ended = mcplane(&["compare", "/nowhere/nope.json", &slow], LIMIT).code(2);
+    assert!(ended.stderr.contains("/nowhere/nope.json: No such file"), "{ended}");
+    for words in [[&slow, "server"], ["server", &slow]] {
+        let ended = mcplane(&["compare", words[0], words[1]], LIMIT).code(2);
+        assert!(ended.stderr.contains("all targets must be results, or none: `server`"), "{ended}");
+    }
     let none = written("none.json", "{}");
     let ended = mcplane(&["compare", &none, &slow], LIMIT).code(2);
     assert!(ended.stderr.contains("none.json: "), "{ended}");
+}
+
+/// The server of the fourth pair says nothing.
+#[test]
+fn ctrl_c_leaves_the_pairs_before_it() {
+    let (starts, sign) = (file("starts"), file("silent"));
+    let server = format!(
+        "sh -c 'echo >> {0}; test $(wc -l < {0}) -lt 7 || {{ : > {1}; exec sleep 600; }}; exec {2} fixture'",
+        starts.display(),
+        sign.display(),
+        binary()
+    );
+    let quick = ["compare", "--pairs", "5", "-n", "50", "--warmup", "5", "--no-calibration"];
+    let running = start_mcplane(&[&quick[..], &[&server, &server]].concat(), "");
+    wait_for(&sign);
+    running.interrupt();
+    let ended = running.wait(LIMIT).ok().left_nothing();
+    assert_eq!(ended.stderr, "stopped after 3 of 5 pairs\n", "{ended}");
+    assert!(ended.stdout.contains("3 pairs"), "{ended}");
 }
 
 /// A command that listens where it is told is pinned like one that is spoken to over its pipes.

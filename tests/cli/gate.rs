@@ -50,12 +50,13 @@ pub(crate) fn written(name: &str, text: impl ToString) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Whoever reads its output has gone before it begins. Gives its exit code.
+/// Whoever reads its stdout and stderr has gone before it begins. Gives its exit code.
 #[track_caller]
 pub(crate) fn unread(words: &[&str]) -> String {
     let (gone, code) = (file("gone"), file("code"));
     let script = r#"gone=$1 code=$2; shift 2
-        { until [ -e "$gone" ]; do sleep 0.05; done; "$@"; echo $? > "$code"; } |
+        { until [ -e "$gone" ]; do sleep 0.05; done
+            env -u GITHUB_STEP_SUMMARY "$@" 2>&1; echo $? > "$code"; } |
         { exec <&-; : > "$gone"; }"#;
     let own = ["sh", "-c", script, "sh", gone.to_str().unwrap(), code.to_str().unwrap(), binary()];
     let line: Vec<_> = own.iter().chain(words).map(|word| (*word).to_owned()).collect();
@@ -74,7 +75,11 @@ fn exit_codes_say_what_became_of_the_limits() {
     assert!(ended.stdout.ends_with("regression by the profile `default`\n"), "{ended}");
     // 15 % less is within the quarter of this one.
     mcplane(&["gate", &base, &slower, "--profile", "cmcp-inline"], LIMIT).ok();
-    mcplane(&["gate", &base, &base, "--assert", "p99<1ms"], LIMIT).code(1);
+    let ended = mcplane(&["gate", &base, &base, "--assert", "p99<1ms"], LIMIT).code(1);
+    assert!(
+        ended.stdout.ends_with("regression by the profile `default` and --assert\n"),
+        "{ended}"
+    );
     mcplane(&["gate", &base, &base, "--assert", "rss<1MiB"], LIMIT).code(3);
     let ended = mcplane(&["gate", &base, &base, "--profile", "none"], LIMIT).code(2);
     assert!(ended.stderr.contains("cmcp-http"), "{ended}");
@@ -139,5 +144,6 @@ fn nobody_has_to_read_it() {
     assert_eq!(unread(&["gate", &base, &base, "--json", report.to_str().unwrap()]), "0");
     assert!(fs::read_to_string(report).unwrap().contains("\"outcome\": \"pass\""));
     assert_eq!(unread(&["gate", &base, &slower]), "1");
-    assert_eq!(unread(&["gate", &base, &slower, "--json", "-"]), "1");
+    assert_eq!(unread(&["gate", &base, &slower, "--json", "-", "--github"]), "1");
+    assert_eq!(unread(&["gate", &base, "/nowhere/result.json"]), "2");
 }

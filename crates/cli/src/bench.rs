@@ -26,7 +26,7 @@ pub(crate) use args::{RawJson, calls_or_time, duration, raw_json};
 pub use floor::{FloorArgs, run as floor};
 use transports::Matrix;
 
-use crate::report::to_stdout;
+use crate::report::{to_stderr, to_stdout};
 
 /// Measures what the arguments name, or the built-in fixture: over memory and stdio, or over every
 /// transport. `fixture`
@@ -265,6 +265,6 @@ fn publish(args: &BenchArgs, report: &Report) -> anyhow::Result<()> {
 }
 
 fn complain(what: &str, code: u8) -> ExitCode {
-    eprintln!("{what}");
+    to_stderr(&format!("{what}\n"));
     ExitCode::from(code)
 }

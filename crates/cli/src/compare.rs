@@ -24,7 +24,7 @@ use mcplane_lab::{
 };
 
 use crate::bench::{RawJson, calls_or_time, duration, raw_json, watch};
-use crate::report::{Outputs, to_stdout};
+use crate::report::{Outputs, to_stderr, to_stdout};
 use words::Subject;
 
 /// Most targets at once.
@@ -51,7 +51,7 @@ Examples:
   mcplane compare before.json after.json
 
 Exit code: 0 compared, 1 a server answered with errors, 2 usage, 3 a server could not be reached or
-results are too short to be compared.")]
+results are too short to be compared, 130 interrupted before there were three pairs.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct CompareArgs {
     /// Servers, or results; the first is what the others are compared with
@@ -143,7 +143,14 @@ pub fn run(args: &CompareArgs, given: Option<&ArgMatches>) -> anyhow::Result<Exi
     if let Err(wrong) = args.outputs.check(args.json.as_deref()) {
         return Ok(complain(&wrong, 2));
     }
-    if args.targets.iter().all(|target| is_result(target)) {
+    if args.targets.iter().any(|target| is_result(target)) {
+        if let Some(other) = args.targets.iter().find(|target| !is_result(target)) {
+            let wrong = format!(
+                "all targets must be results, or none: `{other}` is none; `mcplane bench --json FILE` \
+                 makes one"
+            );
+            return Ok(complain(&wrong, 2));
+        }
         return match given.and_then(files::measuring) {
             Some(flag) => {
                 Ok(complain(&format!("--{flag} is for servers; all of these are results"), 2))
@@ -167,7 +174,10 @@ pub fn run(args: &CompareArgs, given: Option<&ArgMatches>) -> anyhow::Result<Exi
     Ok(match failed {
         Some(error) if error.is_usage() => complain(&error.to_string(), 2),
         Some(error) if error.is_unreachable() => complain(&error.to_string(), 3),
-        Some(Error::Interrupted) if has_pairs => ExitCode::from(u8::from(!contest.is_clean())),
+        Some(Error::Interrupted) if has_pairs => {
+            to_stderr(&format!("stopped after {} of {} pairs\n", contest.pairs, args.pairs));
+            ExitCode::from(u8::from(!contest.is_clean()))
+        }
         Some(Error::Interrupted) => complain("stopped before there were three pairs", 130),
         Some(error) => complain(&error.to_string(), 1),
         None => ExitCode::from(u8::from(!contest.is_clean())),
@@ -228,13 +238,16 @@ fn plan(args: &CompareArgs) -> Plan {
         check: !args.no_check,
         pin: args.pin,
         slices: 1,
+        seed: args.seed,
         ..Plan::default()
     }
 }
 
+/// Whether this names a file of results, be it there or not.
 fn is_result(target: &str) -> bool {
     let path = Path::new(target);
-    path.extension().is_some_and(|extension| extension == "json") && path.is_file()
+    let is_word = !target.contains(char::is_whitespace) && !words::is_address(target);
+    path.extension().is_some_and(|extension| extension == "json") && (is_word || path.is_file())
 }
 
 /// Files first, then stdout, whose reader may have gone away.
@@ -256,7 +269,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn complain(what: &str, code: u8) -> ExitCode {
-    eprintln!("error: {what}");
+    to_stderr(&format!("error: {what}\n"));
     ExitCode::from(code)
 }
 
@@ -280,6 +293,14 @@ mod tests {
     fn roles(words: &[&str]) -> Result<Vec<Role>, String> {
         let (subjects, _) = asked(&parse(words).unwrap())?;
         Ok(subjects.into_iter().map(|(_, role)| role).collect())
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_still_no_command() {
+        assert!(is_result("/nowhere/base.json"));
+        for target in ["server", "node server.json", "http://a/b.json", "unix:/tmp/s.json"] {
+            assert!(!is_result(target), "{target}");
+        }
     }
 
     #[test]
@@ -320,7 +341,7 @@ mod tests {
         let open = plan(&["a", "b", "--rate", "500", "--arrivals", "poisson", "--seed", "7"]);
         let arrivals = open.arrivals.unwrap();
         assert_eq!(arrivals.shape, Shape::Rate { per_s: 500.0 });
-        assert_eq!((arrivals.spacing, arrivals.seed), (Spacing::Poisson, 7));
+        assert_eq!((arrivals.spacing, arrivals.seed, open.seed), (Spacing::Poisson, 7, 7));
         assert_eq!(open.concurrency, 1024);
         let own = plan(&["a", "b", "--rate", "500", "-c", "8", "-s", "2"]);
         assert_eq!((own.concurrency, own.arrivals.unwrap().spacing), (8, Spacing::Constant));

@@ -13,7 +13,7 @@ use mcplane_lab::verdict::{Assertions, Finding, Gate, Outcome, PROFILES, Profile
 
 use crate::compare::complain;
 use crate::input;
-use crate::report::{to_stdout, write_json};
+use crate::report::{to_stderr, to_stdout, write_json};
 
 /// Judge a result by a baseline and by limits.
 ///
@@ -85,10 +85,11 @@ fn publish(args: &GateArgs, judged: &Gate) -> anyhow::Result<()> {
     }
     // The runner reads both; JSON on stdout stays alone there.
     if args.json.as_deref() == Some(Path::new("-")) {
-        eprint!("{annotations}");
+        to_stderr(&annotations);
         return Ok(());
     }
-    to_stdout(&(table(judged) + &annotations)).context("cannot write to stdout")
+    to_stdout(&(table(judged, args.assertions.is_some()) + &annotations))
+        .context("cannot write to stdout")
 }
 
 fn profile(name: &str) -> Result<Profile, String> {
@@ -96,7 +97,7 @@ fn profile(name: &str) -> Result<Profile, String> {
         .ok_or_else(|| format!("there are {}", PROFILES.map(|profile| profile.name).join(", ")))
 }
 
-fn table(judged: &Gate) -> String {
+fn table(judged: &Gate, is_asserted: bool) -> String {
     let (mut text, mut run) = (String::new(), None);
     for finding in &judged.findings {
         // Writing to a string cannot fail.
@@ -111,7 +112,8 @@ fn table(judged: &Gate) -> String {
             "  {what:<14}{baseline:>14} → {result:<14}{ratio:<26}{limit:<20}{outcome:<12}{note}"
         );
     }
-    let _ = writeln!(text, "{} by the profile `{}`", word(judged.outcome), judged.profile);
+    let and = if is_asserted { " and --assert" } else { "" };
+    let _ = writeln!(text, "{} by the profile `{}`{and}", word(judged.outcome), judged.profile);
     text
 }
 
@@ -157,7 +159,7 @@ fn annotation(finding: &Finding) -> Option<String> {
 fn summarize(judged: &Gate) -> anyhow::Result<()> {
     let text = markdown(judged);
     let Some(path) = env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from) else {
-        eprint!("{text}");
+        to_stderr(&text);
         return Ok(());
     };
     let cannot = || format!("cannot write {}", path.display());

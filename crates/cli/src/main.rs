@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         Command::Fixture(args) => on_one_core(async move { fixture::run(&args).await }),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("mcplane: {error:#}");
+        report::to_stderr(&format!("mcplane: {error:#}\n"));
         ExitCode::FAILURE
     })
 }

@@ -66,7 +66,7 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Err(wrong) = args.outputs.check(None) {
-        eprintln!("error: {wrong}");
+        to_stderr(&format!("error: {wrong}\n"));
         return Ok(ExitCode::from(2));
     }
     let mut texts = Vec::new();
@@ -245,6 +245,12 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 /// When it cannot be written.
 pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     write(path, &format!("{}\n", serde_json::to_string_pretty(value)?))
+}
+
+/// Writes to stderr. A reader that has gone away must change no exit code, and `eprint!` panics.
+pub fn to_stderr(text: &str) {
+    // There is nowhere left to say that it failed.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Writes to stdout. A reader that has gone away wants no more of it.

@@ -37,6 +37,9 @@ pub struct ColdStart {
     pub fresh: String,
     /// The tool of the first call.
     pub tool: Option<String>,
+    /// How often it was to be tried.
+    #[serde(default)]
+    pub asked: usize,
     /// How often it was tried.
     pub starts: usize,
     /// Starts that failed: they are in no figure.
@@ -121,7 +124,7 @@ pub fn cold_start(
             let why = failed.pop().map(|what| Error::Unreachable { what });
             return Err(why.unwrap_or(Error::Interrupted));
         }
-        Ok(ColdStart::of(fresh, &samples, failed, last))
+        Ok(ColdStart { asked: starts, ..ColdStart::of(fresh, &samples, failed, last) })
     })?
 }
 
@@ -225,6 +228,7 @@ impl ColdStart {
             target: fresh.name(),
             fresh: if runs_already { "connection" } else { "process" }.to_owned(),
             tool,
+            asked: samples.len() + failed.len(),
             starts: samples.len() + failed.len(),
             failed: failed.len(),
             first_failure: failed.into_iter().next(),
@@ -235,6 +239,12 @@ impl ColdStart {
             ready: all(|sample| Some(sample.ready)),
             first_call: all(|sample| Some(sample.first_call)),
         }
+    }
+
+    /// That it was stopped before its end, in words, if it was.
+    pub(crate) fn interrupted(&self) -> Option<String> {
+        let Self { starts, asked, .. } = self;
+        (starts < asked).then(|| format!("interrupted after {starts} of {asked} starts"))
     }
 
     /// The figures with their names, in the order of time.

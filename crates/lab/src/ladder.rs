@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::floor::Floor;
 use crate::plan::{CONCURRENCY_MAX, Plan, PlanError, RATE_PER_S_MAX, Until};
 use crate::record::Errors;
-use crate::report::Run;
+use crate::report::{Run, size};
 use crate::rig::{Rig, Rung};
 use crate::run::{Entry, on_generator};
 use crate::stats::{Knee, knee};
@@ -180,13 +180,8 @@ pub fn climb(
 
 impl Ladder {
     fn of(steps: &Steps, visits: usize, runs: &[Run]) -> Self {
-        #[allow(clippy::cast_precision_loss, reason = "at most a million")]
-        let load = |run: &Run| match (steps, run.plan.arrivals) {
-            (Steps::Rate(_), Some(arrivals)) => arrivals.rate_per_s(),
-            _ => (run.plan.concurrency * run.plan.sessions) as f64,
-        };
         let step = |run: &Run| Step {
-            load: load(run),
+            load: size(run),
             throughput_per_s: run.results.throughput_per_s,
             p50_ns: run.results.latency.p50_ns,
             p99_ns: run.results.latency.p99_ns,

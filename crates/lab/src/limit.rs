@@ -1,7 +1,7 @@
 //! The highest rate that holds: doubled until a condition fails, then bisected.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
+use crate::load::Spacing;
 use crate::plan::{Plan, RATE_PER_S_MAX, Until};
 use crate::report::{Results, Run};
 use crate::rig::{Rig, Rung};
@@ -39,13 +40,26 @@ const PROBE_MAX: Duration = Duration::from_secs(60);
 /// Calls of a probe beyond the least that a percentile needs.
 const SAMPLES_MORE: f64 = 1.1;
 
+/// Standard deviations by which random arrivals may be fewer than their mean: once in 30,000 probes.
+const DEVIATIONS: f64 = 4.0;
+
+/// How many times the latency of a server at rest a call may take when it has come to rest again.
+const AT_REST: f64 = 3.0;
+
+/// Added to it, in seconds: what a busy machine takes.
+const AT_REST_MORE_S: f64 = 0.001;
+
+/// Longest time for a server to come to rest after a rate that was too high.
+const REST_MAX: Duration = Duration::from_secs(30);
+
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Found {
     /// The conditions, as they were written.
     pub conditions: String,
-    /// The highest rate that held, in calls per second; `None` if none did.
+    /// The highest rate that held, in calls per second; `None` if none did. Of random arrivals this
+    /// and every other rate is that of the calls that were due.
     pub limit_per_s: Option<f64>,
     /// The lowest rate that did not, in calls per second; `None` if all did.
     pub fails_at_per_s: Option<f64>,
@@ -90,20 +104,19 @@ pub fn find_limit(
     on_generator(&plan, control, async |affinity| {
         let cold = Plan { warmup: Until::Calls(0), ..plan.clone() };
         let rig = Rig::open(&cold, &entry, control, affinity).await?;
-        let mut probing =
-            Probing { plan: &plan, conditions, rig, rungs: [None, None], all: Vec::new() };
-        let mut search = Search::from(probing.gauge().await);
+        let (mut probing, mut search) = Probing::begin(&plan, conditions, rig).await;
         let unfinished = probing.search(&mut search).await;
-        let rungs: Vec<_> = probing.rungs.into_iter().flatten().collect();
-        let failed = probing.all.iter().rev().find(|probe| Some(probe.rate_per_s) == search.fails);
+        let [held, failed] = probing.best;
+        let rate = |(_, probe): &(Rung, Probe)| probe.rate_per_s;
         let found = Found {
             conditions: conditions.to_string(),
-            limit_per_s: search.holds,
-            fails_at_per_s: search.fails,
-            failed: failed.map(Probe::failed).unwrap_or_default(),
+            limit_per_s: held.as_ref().filter(|_| search.holds.is_some()).map(rate),
+            fails_at_per_s: failed.as_ref().map(rate),
+            failed: failed.as_ref().map(|(_, probe)| probe.failed()).unwrap_or_default(),
             unfinished,
             probes: probing.all,
         };
+        let rungs = held.into_iter().chain(failed).map(|(rung, _)| rung).collect();
         Ok((probing.rig.close(rungs).await?, found))
     })?
 }
@@ -111,7 +124,7 @@ pub fn find_limit(
 impl Probe {
     fn of(rate_per_s: f64, length: Duration, results: &Results, conditions: &Assertions) -> Self {
         let mut checked = conditions.check(&Facts::from(results));
-        checked.push(keeps_up(rate_per_s, length, results));
+        checked.push(keeps_up(length, results));
         // Enough calls were due: a percentile without samples has failed calls in their place.
         let enough = rate_per_s * length.as_secs_f64() >= conditions.samples_min() as f64;
         let holds = if checked.iter().any(|checked| checked.holds == Some(false)) {
@@ -134,15 +147,14 @@ impl Probe {
     }
 }
 
-/// Whether the server answered as many calls as were due, but for the last answer's time: of random
-/// arrivals a few more or fewer than the rate says.
+/// Whether the server answered calls as fast as they were due, but for the last answer's time.
 #[allow(clippy::cast_precision_loss, reason = "a rate needs three digits")]
-fn keeps_up(rate_per_s: f64, length: Duration, results: &Results) -> Checked {
-    let tail = results.open.as_ref().and_then(|open| open.latency_raw.min_ns).unwrap_or_default();
-    let seconds = results.wall_ns.saturating_sub(tail).max(1) as f64 / 1e9;
-    let answered = results.calls_ok as f64 / seconds;
-    let due = results.open.as_ref().map(|open| open.calls_due as f64 / length.as_secs_f64());
-    let due = due.unwrap_or(rate_per_s);
+fn keeps_up(length: Duration, results: &Results) -> Checked {
+    let open = results.open.as_ref();
+    let tail = open.and_then(|open| open.latency_raw.min_ns).unwrap_or_default();
+    let time = Duration::from_nanos(results.wall_ns.saturating_sub(tail)).max(length);
+    let answered = results.calls_ok as f64 / time.as_secs_f64();
+    let due = open.map_or(f64::INFINITY, |open| open.due_per_s(length));
     Checked {
         text: format!("throughput>={:.0}% of the rate", 100.0 * KEEPS_UP),
         measured: format!("{answered:.1}/s, {:.1} %", 100.0 * answered / due),
@@ -155,43 +167,80 @@ struct Probing<'a> {
     conditions: &'a Assertions,
     rig: Rig,
     /// At the highest rate that held, and at the lowest that did not.
-    rungs: [Option<Rung>; 2],
+    best: [Option<(Rung, Probe)>; 2],
     all: Vec<Probe>,
+    /// Seconds that a call takes when nothing else is to be done.
+    idle_s: f64,
+    /// Whether the server was, when it was last asked.
+    is_at_rest: bool,
 }
 
-impl Probing<'_> {
+impl<'a> Probing<'a> {
     /// The warm-up, one call in flight per session, which shows a rate that the server can bear.
-    async fn gauge(&mut self) -> f64 {
-        let until = match self.plan.warmup {
+    async fn begin(plan: &'a Plan, conditions: &'a Assertions, rig: Rig) -> (Self, Search) {
+        let (best, all) = ([None, None], Vec::new());
+        let mut probing = Self { plan, conditions, rig, best, all, idle_s: 0.0, is_at_rest: true };
+        let until = match plan.warmup {
             Until::Calls(0) | Until::Elapsed(Duration::ZERO) => Until::Calls(3),
             until => until,
         };
+        let seen = probing.one_at_a_time(until).await;
+        probing.idle_s = seen.latency.mean_ns.unwrap_or_default() / 1e9;
+        (probing, Search::from(seen.throughput_per_s))
+    }
+
+    async fn one_at_a_time(&mut self, until: Until) -> Results {
         let plan = Plan { concurrency: 1, arrivals: None, until, ..self.plan.clone() };
         let mut rung = Rung::new(plan, 1);
         self.rig.visit(&mut rung, (0, 1), (0, 1)).await;
-        rung.results().throughput_per_s
+        rung.results()
+    }
+
+    /// Waits until the server has done, or thrown away, what a rate that was too high has left with
+    /// it: calls that nobody waits for any more would be in the way of the next probe. Gives whether
+    /// it has.
+    #[allow(clippy::cast_precision_loss, reason = "a latency needs three digits")]
+    async fn rest(&mut self) -> bool {
+        let (began, sessions) = (Instant::now(), self.plan.sessions as u64);
+        let at_rest_ns = 1e9 * (AT_REST * self.idle_s + AT_REST_MORE_S);
+        while !self.rig.is_over(&[]) {
+            let seen = self.one_at_a_time(Until::Calls(sessions)).await;
+            let slowest = seen.latency.max_ns.filter(|_| seen.errors.total() == 0);
+            if slowest.is_some_and(|ns| ns as f64 <= at_rest_ns) {
+                break;
+            }
+            if began.elapsed() > REST_MAX {
+                return false;
+            }
+        }
+        true
     }
 
     /// Gives the reason why it ended early, if it did.
     async fn search(&mut self, search: &mut Search) -> Option<String> {
         while let Some(rate) = search.next() {
             let (mut rung, mut probe) = self.probe(rate).await;
-            if probe.holds == Some(false) && !self.is_over(&rung) {
+            if probe.holds == Some(false) && self.is_at_rest && !self.is_over(&rung) {
                 (rung, probe) = self.probe(rate).await;
             }
             let idle = rate <= IDLE * search.start && probe.keeps_up();
             let (holds, over) = (probe.holds, self.is_over(&rung));
-            let stopped = over && !rung.is_broken();
-            if let (Some(holds), false) = (holds, stopped) {
+            if let Some(holds) = holds {
                 search.tell(rate, holds);
-                let [held, failed] = &mut self.rungs;
-                *(if holds { held } else { failed }) = Some(rung);
-            } else if self.rungs.iter().all(Option::is_none) {
+                let [held, failed] = &mut self.best;
+                *(if holds { held } else { failed }) = Some((rung, probe));
+            } else if self.best.iter().all(Option::is_none) {
                 // Something to report.
-                self.rungs = [Some(rung), None];
+                self.best = [Some((rung, probe)), None];
             }
             if over {
                 return Some("the server broke, or the search was stopped".to_owned());
+            }
+            if !self.is_at_rest {
+                let seconds = REST_MAX.as_secs();
+                return Some(format!(
+                    "{seconds} s after {rate:.1} calls/s it was not at rest again"
+                ));
             }
             if holds.is_none() {
                 let what = self.all.last().map(Probe::failed).unwrap_or_default();
@@ -212,20 +261,45 @@ impl Probing<'_> {
     }
 
     async fn probe(&mut self, rate: f64) -> (Rung, Probe) {
-        let least = match self.plan.until {
-            Until::Elapsed(time) => time.as_secs_f64(),
-            #[allow(clippy::cast_precision_loss, reason = "a rough number of seconds")]
-            Until::Calls(calls) => calls as f64 / rate,
-        };
-        let samples = SAMPLES_MORE * self.conditions.samples_min() as f64 / rate;
-        let seconds = least.max(samples).min(PROBE_MAX.as_secs_f64().max(least));
-        let length = Duration::try_from_secs_f64(seconds).unwrap_or(PROBE_MAX).min(PROBE_MAX);
+        let length = self.length(rate);
         let plan = Plan { until: Until::Elapsed(length), ..self.plan.at(rate) };
         let mut rung = Rung::new(plan, 1);
         self.rig.visit(&mut rung, (0, 1), (0, 1)).await;
-        let probe = Probe::of(rate, length, &rung.results(), self.conditions);
+        let results = rung.results();
+        let mut probe = Probe::of(rate, length, &results, self.conditions);
+        if self.rig.is_over(&[]) {
+            // A part of it says nothing.
+            probe.holds = None;
+        } else if let (true, false, Some(open)) = (self.is_random(), rung.is_broken(), results.open)
+        {
+            probe.rate_per_s = open.due_per_s(length);
+        }
         self.all.push(probe.clone());
+        if probe.holds == Some(false) && !rung.is_broken() {
+            self.is_at_rest = self.rest().await;
+        }
         (rung, probe)
+    }
+
+    /// How long a probe lasts.
+    #[allow(clippy::cast_precision_loss, reason = "a rough number of seconds")]
+    fn length(&self, rate: f64) -> Duration {
+        let least = match self.plan.until {
+            Until::Elapsed(time) => time.as_secs_f64(),
+            Until::Calls(calls) => calls as f64 / rate,
+        };
+        let samples = self.conditions.samples_min() as f64;
+        let samples = match self.is_random() {
+            // The mean m with m - 4√m of that.
+            true => (DEVIATIONS / 2.0 + (DEVIATIONS * DEVIATIONS / 4.0 + samples).sqrt()).powi(2),
+            false => SAMPLES_MORE * samples,
+        };
+        let seconds = least.max(samples / rate).min(PROBE_MAX.as_secs_f64().max(least));
+        Duration::try_from_secs_f64(seconds).unwrap_or(PROBE_MAX).min(PROBE_MAX)
+    }
+
+    fn is_random(&self) -> bool {
+        self.plan.arrivals.is_some_and(|arrivals| arrivals.spacing == Spacing::Poisson)
     }
 
     fn is_over(&self, rung: &Rung) -> bool {

@@ -10,6 +10,7 @@ use mcplane_lab::{
     Address, Arrivals, Plan, PlanError, Remote, Shape, Spacing, Speak, Until, listening_at,
     open_in_flight,
 };
+use mcplane_process::observe::Tree;
 use serde_json::value::RawValue;
 
 use super::modes::ModeArgs;
@@ -24,7 +25,7 @@ use crate::report::Outputs;
 #[command(after_help = "\
 Durations take ms, s, m or h (500ms, 1.5s, 2m).
 Exit code: 0 measured without an error, 1 the server answered with errors or a condition fails, 2 usage, 3 the server \
-could not be reached or spoken to, or a condition cannot be told.")]
+could not be reached or spoken to, or a condition cannot be told, 130 interrupted before a measurement began.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct BenchArgs {
     /// Tool to call; by default one that is cheap and changes nothing
@@ -125,21 +126,17 @@ pub struct BenchArgs {
     #[arg(skip)]
     pub extra: Extra,
     /// Measure the built-in fixture over every transport, in turns
-    #[arg(long, conflicts_with_all = ["url", "command", "tool"])]
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["url", "command", "tool", "headers", "transport", "ca", "pid"])]
     pub transports: bool,
     /// Run the command, and what it starts, under a profiler, and write a flame graph and a table of
     /// functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a run
     /// are no results
-    #[arg(
-        long,
-        value_enum,
-        value_name = "cpu|heap|stages",
-        requires = "command",
-        conflicts_with = "assert"
-    )]
+    #[arg(long, value_enum, value_name = "cpu|heap|stages", conflicts_with = "assert")]
     pub profile: Option<Profiled>,
     /// Folder for them and for what the profiler wrote
-    #[arg(long, value_name = "DIR", default_value = "mcplane-profile", requires = "profile")]
+    #[arg(long, value_name = "DIR", default_value = "mcplane-profile")]
+    #[arg(requires = "profile", conflicts_with = "assert")]
     pub profile_out: PathBuf,
     /// Show nothing while it runs
     #[arg(long, short)]
@@ -198,6 +195,15 @@ impl BenchArgs {
     /// # Errors
     /// A sentence that names the flag at fault.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, String> {
+        // clap does not ask for a command where a URL excludes one.
+        if self.profile.is_some() && self.command.is_empty() {
+            return Err(
+                "--profile takes a command: mcplane bench --profile cpu -- COMMAND".to_owned()
+            );
+        }
+        if let (Some(flag), true) = (self.modes.rates_by(), self.concurrency.len() > 1) {
+            return Err(format!("{flag} takes one --concurrency, got {}", self.concurrency.len()));
+        }
         let is_one = self.concurrency.len() <= 1 && self.sessions == 1 && !self.modes.is_any();
         if self.profile.is_some() && !is_one {
             return Err("--profile takes one load: one --concurrency and one session".to_owned());
@@ -214,10 +220,19 @@ impl BenchArgs {
     /// A sentence that names the flag or the address at fault.
     pub(super) fn remote(&self) -> Result<Option<Remote>, String> {
         if let Some(url) = &self.modes.listens {
+            if self.modes.cold_start.is_none() || self.command.is_empty() {
+                return Err("--listens takes --cold-start and a command".to_owned());
+            }
             listening_at(url).map_err(|what| format!("--listens: {what}"))?;
         }
         if let Some(file) = &self.ca {
             File::open(file).map_err(|error| format!("--ca {}: {error}", file.display()))?;
+        }
+        // Elsewhere no process can be seen.
+        if let (Some(pid), true) = (self.pid, cfg!(target_os = "linux"))
+            && Tree::of(pid).is_none()
+        {
+            return Err(format!("--pid: there is no process {pid}"));
         }
         let Some(url) = &self.url else { return Ok(None) };
         let address = Address::parse(url, self.transport == Some(OverHttp::Sse))?;
@@ -232,7 +247,7 @@ impl BenchArgs {
     fn open(&self) -> Option<Arrivals> {
         let rate = self.rate.map(|per_s| Shape::Rate { per_s });
         // A search has rates of its own.
-        let searched = self.modes.has_rates().then_some(Shape::Rate { per_s: 1.0 });
+        let searched = self.modes.rates_by().map(|_| Shape::Rate { per_s: 1.0 });
         let shape = rate.or(self.burst).or(self.ramp).or(searched)?;
         Some(Arrivals { shape, spacing: self.arrivals, seed: self.seed })
     }
@@ -274,6 +289,7 @@ impl BenchArgs {
             speak: self.era,
             pin: self.pin,
             settle: self.settle.unwrap_or(settle),
+            seed: self.seed,
             ..default
         })
     }
@@ -319,6 +335,8 @@ pub(crate) fn calls_or_time(text: &str) -> Result<Until, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::process;
+
     use clap::Parser;
 
     use super::*;
@@ -364,6 +382,7 @@ mod tests {
     fn an_open_loop_has_arrivals_and_room() {
         let plan = |line: &str| parse(line).unwrap().plans().unwrap().remove(0);
         let poisson = plan("--rate 500 --arrivals poisson --seed 9 -s 4");
+        assert_eq!(poisson.seed, 9);
         let shape = Shape::Rate { per_s: 500.0 };
         let want = Arrivals { shape, spacing: Spacing::Poisson, seed: 9 };
         assert_eq!((poisson.arrivals, poisson.concurrency), (Some(want), 256));
@@ -389,6 +408,10 @@ mod tests {
         assert_eq!((searched.spacing, searched.seed), (Spacing::Poisson, 9));
         assert!(plan("--ladder-rate 5,9 --arrivals poisson").arrivals.is_some());
         assert!(parse("--rate 0").unwrap().plans().unwrap_err().starts_with("--rate"));
+        for line in ["--find-limit errors=0 -c 2,64", "--ladder-rate 5,9 -c 2,4"] {
+            let error = parse(line).unwrap().plans().unwrap_err();
+            assert!(error.contains("takes one --concurrency"), "{error}");
+        }
     }
 
     #[test]
@@ -396,7 +419,13 @@ mod tests {
         let args = parse("--profile cpu -- server").unwrap();
         assert_eq!((args.profile, args.plans().unwrap().len()), (Some(Profiled::Cpu), 1));
         assert_eq!(args.profile_out.to_str(), Some("mcplane-profile"));
-        assert!(parse("--profile heap").is_err() && parse("--profile-out x -- server").is_err());
+        for line in ["--profile-out x -- server", "--profile-out x --assert errors=0 -- server"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        for line in ["--profile heap", "--profile heap http://x", "--profile cpu --transports"] {
+            let error = parse(line).unwrap().plans().unwrap_err();
+            assert!(error.starts_with("--profile takes a command"), "{line}: {error}");
+        }
         let many = parse("--profile cpu -c 1,4 -- server").unwrap().plans().unwrap_err();
         assert!(many.starts_with("--profile"), "{many}");
     }
@@ -415,7 +444,9 @@ mod tests {
 
     #[test]
     fn a_url_is_a_server_that_runs_already() {
-        let args = parse("--header A:b --revision 2025-06-18 --pid 7 https://x/mcp").unwrap();
+        let line =
+            format!("--header A:b --revision 2025-06-18 --pid {} https://x/mcp", process::id());
+        let args = parse(&line).unwrap();
         assert_eq!(args.remote().unwrap().unwrap().address().to_string(), "https://x/mcp");
         assert_eq!(args.era, "2025-06-18".parse().unwrap());
         assert!(parse("").unwrap().remote().unwrap().is_none());
@@ -423,6 +454,10 @@ mod tests {
             ("server", "mcplane bench -- server"),
             ("--transport sse ws://x", "--transport"),
             ("--header nothing http://x", "'Name: value'"),
+            ("--listens http://x -c 1 -- server", "--listens takes --cold-start and a command"),
+            ("--cold-start 2 --listens http://x http://y", "--listens takes"),
+            #[cfg(target_os = "linux")]
+            ("--pid 4294967295 http://x", "--pid: there is no process 4294967295"),
         ] {
             let error = parse(line).unwrap().remote().unwrap_err();
             assert!(error.contains(part), "{error}");
@@ -450,6 +485,9 @@ mod tests {
             "--era 2026",
             "u -- c",
             "--transports u",
+            "--transports --pid 1",
+            "--transports --header a:b",
+            "--transports --transport http",
             "--transports --era modern",
             "--header a:b -- c",
             "--pid 1",

@@ -37,7 +37,7 @@ pub struct ModeArgs {
     #[arg(conflicts_with_all = ["concurrency", "open", "transports", "assert", "sessions"])]
     pub cold_start: Option<usize>,
     /// Where the command of --cold-start listens; without it, it speaks over stdio
-    #[arg(long, value_name = "URL", requires_all = ["cold_start", "command"])]
+    #[arg(long, value_name = "URL")]
     pub listens: Option<String>,
     /// Take everything from a file of TOML; see docs/lab/scenario.md. Beside it may stand
     /// --quiet, --json and the other outputs
@@ -56,12 +56,16 @@ pub struct ModeArgs {
 impl ModeArgs {
     /// Whether something else than one load after another is measured.
     pub(super) const fn is_any(&self) -> bool {
-        !self.ladder.is_empty() || self.has_rates() || self.cold_start.is_some()
+        !self.ladder.is_empty() || self.rates_by().is_some() || self.cold_start.is_some()
     }
 
-    /// Whether one load after another is an open loop at another rate.
-    pub(super) const fn has_rates(&self) -> bool {
-        !self.ladder_rate.is_empty() || self.find_limit.is_some()
+    /// The flag that makes one load after another an open loop at another rate, if one does.
+    pub(super) const fn rates_by(&self) -> Option<&'static str> {
+        match (self.ladder_rate.is_empty(), &self.find_limit) {
+            (false, _) => Some("--ladder-rate"),
+            (true, Some(_)) => Some("--find-limit"),
+            (true, None) => None,
+        }
     }
 }
 

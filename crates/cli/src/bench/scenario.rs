@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use mcplane_lab::Plan;
 use mcplane_lab::scenario::Scenario;
 
@@ -60,12 +61,25 @@ pub(super) fn read(path: &Path, asked: &BenchArgs) -> Result<Vec<BenchArgs>, Str
     scenario.lines.iter().map(arguments).collect()
 }
 
+/// What a flag is given without, and what to say of the flag's key: clap names only the former.
+const LONELY: [(&str, &str); 5] = [
+    ("--rate", "arrivals: it takes an open loop: rate, burst, ramp, ladder_rate or find_limit"),
+    ("--args", "distinct: it takes args and no_floor"),
+    ("--no-floor", "distinct: it takes args and no_floor"),
+    ("--tool", "args: it takes a tool"),
+    ("--profile", "profile_out: it takes profile"),
+];
+
 /// The first line of a complaint, without its lead.
 fn plain(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());
     let text = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-    text.trim_start_matches("error: ").to_owned()
+    let mut lonely = LONELY.iter().filter(|_| error.kind() == ErrorKind::MissingRequiredArgument);
+    match lonely.find(|(missing, _)| text.contains(missing)) {
+        Some((_, what)) => (*what).to_owned(),
+        None => text.trim_start_matches("error: ").to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -119,7 +133,7 @@ mod tests {
                 words.push(value(name));
             }
             let refused = Line::try_parse_from(&words).err().map(|error| error.kind());
-            let conflict = clap::error::ErrorKind::ArgumentConflict;
+            let conflict = ErrorKind::ArgumentConflict;
             let want = (!BESIDE.contains(&name)).then_some(conflict);
             assert_eq!(refused, want, "{flag}");
         }
@@ -148,6 +162,11 @@ mod tests {
         for (text, part) in [
             ("\nduration = \"5 parsecs\"", "s.toml:2: duration: invalid value"),
             ("rate = 0\n", "s.toml:1: rate: "),
+            ("arrivals = \"poisson\"", "s.toml:1: arrivals: it takes an open loop: rate, burst"),
+            ("seed = 1\nargs = { a = 1 }", "s.toml:2: args: it takes a tool"),
+            ("\nprofile_out = \"x\"", "s.toml:2: profile_out: it takes profile"),
+            ("distinct = true", "s.toml:1: distinct: it takes args and no_floor"),
+            ("profile = \"cpu\"", "s.toml:1: profile: --profile takes a command"),
             ("think = \"5ms\"\nrate = 5.0\n", "think"),
             ("find_limit = \"p99<5\"", "s.toml:1: find_limit: "),
         ] {

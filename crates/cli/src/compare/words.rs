@@ -114,7 +114,7 @@ fn way(text: &str, last: &str, headers: &[String]) -> Result<Way, String> {
     })
 }
 
-fn is_address(word: &str) -> bool {
+pub(super) fn is_address(word: &str) -> bool {
     word.contains("://") || word.starts_with("unix:")
 }
 

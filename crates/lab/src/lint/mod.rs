@@ -1,8 +1,8 @@
 //! Audits a result: figures that cannot be, can hardly be, or do not say what they mean.
 //!
-//! A file becomes tables of named quantities with units ([`lint`] reads JSON of `mcplane bench`,
-//! other JSON, CSV and Markdown), and every rule looks at every table. No rule knows whose table
-//! it is.
+//! A file becomes tables of named quantities with units ([`lint`] reads JSON of `mcplane bench`
+//! and `mcplane compare`, other JSON, CSV and Markdown), and every rule looks at every table. No rule
+//! knows whose table it is.
 //!
 //! * `read`   — the formats
 //! * `name`   — what a column name says: the quantity, its unit, whose it is
@@ -125,12 +125,13 @@ pub enum LintError {
     /// There is no table in it.
     #[error(
         "no table with named columns and figures: expected CSV with a header, a Markdown table, \
-         an array of JSON objects, or the JSON of `mcplane bench`"
+         an array of JSON objects, or the JSON of `mcplane bench` or `mcplane compare`"
     )]
     NoTable,
 }
 
-/// Audits a text: the JSON of `mcplane bench`, other JSON, CSV or Markdown, told apart by content.
+/// Audits a text: the JSON of `mcplane bench` and `mcplane compare`, other JSON, CSV or Markdown,
+/// told apart by content.
 ///
 /// # Errors
 /// When it is none of these, or holds no figure under a name.

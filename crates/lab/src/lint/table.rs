@@ -12,6 +12,9 @@ pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     /// Whether a program wrote it for programs: its digits are no claim of precision.
     pub(super) machine: bool,
+    /// Whether calls came at times of their own: the throughput is then the load, and what was in
+    /// flight is a result.
+    pub(super) open: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -51,8 +54,8 @@ impl Table {
             let cells = cells.map(|(column, text)| Cell::new(column, text, unit)).collect();
             Row { line, label: String::new(), cells }
         });
-        let mut table =
-            Self { name: name.to_owned(), rows: rows.collect(), columns, machine: false };
+        let rows = rows.collect();
+        let mut table = Self { name: name.to_owned(), rows, columns, machine: false, open: false };
         if table.sides().len() > SIDES_MAX {
             return Err(LintError::TooLarge);
         }

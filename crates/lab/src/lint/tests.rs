@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -227,6 +228,94 @@ fn findings_are_bounded_and_the_text_is_narrow() {
     let text = audit.to_text("a.csv", crate::report::Style::default());
     assert!(text.lines().all(|line| line.chars().count() <= 100));
     assert!(text.starts_with("a.csv\n") && text.contains("more findings"));
+}
+
+/// A run of `mcplane bench` with one call in flight most of the time, and two slices.
+fn closed() -> Value {
+    let slice = |p99_ns: u64| {
+        json!({"calls_ok": 400, "wall_ns": 10_000_000_000_u64, "throughput_per_s": 40.0,
+            "p50_ns": 20_000_000, "p99_ns": p99_ns})
+    };
+    json!({
+        "target": {"target": "server --delay 20ms"}, "plan": {"concurrency": 1},
+        "results": {
+            "calls_sent": 800, "calls_ok": 800, "calls_unfinished": 0, "errors": {"timeout": 0},
+            "wall_ns": 20_000_000_000_u64, "throughput_per_s": 40.0, "in_flight_mean": 0.9,
+            "latency": {"count": 800, "min_ns": 5_000_000, "mean_ns": 22_500_000.0,
+                "p50_ns": 20_000_000, "max_ns": 60_000_000},
+            "open": null, "slices": [slice(40_000_000), slice(41_000_000)],
+        },
+    })
+}
+
+/// The same calls, due earlier than they could be sent.
+fn open() -> Value {
+    let mut run = closed();
+    run["results"]["open"] = json!({"latency_raw": run["results"]["latency"]});
+    run["results"]["latency"] = json!({"count": 800, "min_ns": 26_000_000, "mean_ns": 470_000_000.0,
+        "p50_ns": 460_000_000, "max_ns": 915_000_000});
+    run
+}
+
+/// `run` with one figure multiplied.
+fn falsified(mut run: Value, pointer: &str, by: f64) -> Value {
+    let figure = run.pointer_mut(pointer).unwrap();
+    *figure = json!(figure.as_f64().unwrap() * by);
+    run
+}
+
+fn bench(runs: &[Value]) -> String {
+    json!({"schema": "mcplane.bench/1", "runs": runs}).to_string()
+}
+
+fn comparison(runs: &[Value]) -> String {
+    json!({"schema": "mcplane.compare/1", "sides": [{"name": "A"}], "runs": runs}).to_string()
+}
+
+#[test]
+fn an_open_loop_has_in_flight_what_was_sent() {
+    assert_eq!(lint(&bench(&[open()])).unwrap().findings, []);
+    let changes = [
+        ("/results/open/latency_raw/mean_ns", 1.2, "little"),
+        ("/results/throughput_per_s", 10.0, "little"),
+        ("/results/in_flight_mean", 0.5, "little"),
+        ("/results/in_flight_mean", 0.001, "unit-scale"),
+        ("/results/open/latency_raw/max_ns", 0.1, "monotone"),
+        ("/results/latency/p50_ns", 0.05, "monotone"),
+    ];
+    for (pointer, by, rule) in changes {
+        let wrong = impossible(&bench(&[closed(), falsified(open(), pointer, by)]));
+        assert!(wrong.contains(&(rule, 2)), "{pointer}: {wrong:?}");
+        assert!(!wrong.contains(&("closed-loop", 2)), "{pointer}: {wrong:?}");
+    }
+    // How long calls waited to be sent is limited by nothing in flight.
+    let late = falsified(open(), "/results/latency/mean_ns", 1.2);
+    assert_eq!(impossible(&bench(&[late])), []);
+}
+
+#[test]
+fn what_is_in_flight_in_an_open_loop_is_no_load() {
+    // One rate, also of all slices, while calls take longer: in the end half as long as the run.
+    let slow = |times: f64| {
+        let mut run = falsified(open(), "/results/in_flight_mean", times);
+        for figure in ["min_ns", "mean_ns", "p50_ns", "max_ns"] {
+            run = falsified(run, &format!("/results/latency/{figure}"), times);
+            run = falsified(run, &format!("/results/open/latency_raw/{figure}"), times);
+        }
+        run
+    };
+    let runs = [slow(1.0), slow(20.0), slow(500.0)];
+    assert_eq!(lint(&bench(&runs)).unwrap().findings, []);
+}
+
+#[test]
+fn the_runs_of_a_comparison_are_read_as_those_of_a_bench() {
+    let runs = [closed(), open()];
+    let audit = |text: &str| serde_json::to_value(lint(text).unwrap()).unwrap();
+    assert_eq!(audit(&comparison(&runs)), audit(&bench(&runs)));
+    assert_eq!(audit(&comparison(&runs))["findings"], json!([]));
+    let wrong = falsified(closed(), "/results/latency/mean_ns", 1.2);
+    assert_eq!(impossible(&comparison(&[open(), wrong])), [("little", 2)]);
 }
 
 /// The nearest-rank percentile.

@@ -27,8 +27,7 @@ impl Counts {
     }
 
     /// Bytes that it takes.
-    #[cfg(test)]
-    pub(super) const fn len(&self) -> usize {
+    pub(super) const fn bytes(&self) -> usize {
         self.0.len()
     }
 

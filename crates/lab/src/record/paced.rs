@@ -18,6 +18,8 @@ pub(crate) struct Paced {
     pub(crate) late: u64,
     /// The longest time from an intended start to the actual one.
     pub(crate) lateness_max: Duration,
+    /// Calls that began after others had ended.
+    pub(crate) blocked: u64,
     /// Calls that never began, although they were due.
     pub(crate) missed: u64,
     /// Time that the generator did nothing but look at the clock.
@@ -27,7 +29,9 @@ pub(crate) struct Paced {
 impl Paced {
     /// A call began so long after its intended start; `blocked` if others had to end first.
     pub(crate) fn begin(&mut self, lateness: Duration, blocked: bool, spun: Duration) {
-        if !blocked {
+        if blocked {
+            self.blocked += 1;
+        } else {
             self.pacing.record(lateness);
         }
         self.late += u64::from(lateness > LATE);
@@ -41,6 +45,7 @@ impl Paced {
         self.pacing.merge(&other.pacing);
         self.late += other.late;
         self.lateness_max = self.lateness_max.max(other.lateness_max);
+        self.blocked += other.blocked;
         self.missed += other.missed;
         self.spun += other.spun;
     }

@@ -21,12 +21,13 @@ impl Document {
             let bench = format!("{}_{on}", word(called(run)));
             let said = |results: &Results, target: &str| {
                 format!(
-                    "transport={} tool={} load={} sessions={} errors={} target={target} time={}",
+                    "transport={} tool={} load={} sessions={} errors={}{} target={target} time={}",
                     run.target.transport,
                     called(run),
                     load(run).replace(' ', "_"),
                     plan.sessions,
                     results.errors.total(),
+                    more(run, results),
                     file.environment.time
                 )
             };
@@ -42,6 +43,20 @@ impl Document {
         self.files.iter().for_each(|file| cold_rows(&mut out, file));
         out
     }
+}
+
+/// What cMCP has no column for: how the schedule of an open loop was kept, and that the user stopped
+/// the run.
+fn more(run: &Run, results: &Results) -> String {
+    let mut more = String::new();
+    if let Some(open) = &results.open {
+        let raw = us(open.latency_raw.p99_ns);
+        more = format!(" due={} missed={} raw_p99_us={raw}", open.calls_due, open.calls_missed);
+    }
+    if run.interrupted {
+        more.push_str(" interrupted=true");
+    }
+    more
 }
 
 fn row(out: &mut String, bench: &str, of: &Results, extra: &str) {
@@ -95,8 +110,6 @@ fn fields(
     latency: &Latency,
     extra: &str,
 ) {
-    let shown = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
-    let us = |ns: Option<u64>| shown(ns.map(|ns| ns as f64 / 1e3));
     let fields = [
         bench.to_owned(),
         calls.to_string(),
@@ -113,6 +126,15 @@ fn fields(
     ];
     out.push_str(&fields.join(","));
     out.push('\n');
+}
+
+fn shown(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.3}"))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
+fn us(ns: Option<u64>) -> String {
+    shown(ns.map(|ns| ns as f64 / 1e3))
 }
 
 /// A field that may hold anything, on one line.

@@ -38,6 +38,14 @@ impl Drifting {
         series.into_iter().filter_map(|metric| Self::of(metric, &points(metric, results))).collect()
     }
 
+    /// What cannot be told beside these figures, and why.
+    pub(crate) fn untold(all: &[Self]) -> Option<String> {
+        let told = all.iter().any(|drift| drift.metric == Series::P99);
+        (!told).then(|| {
+            format!("p99 n/a (fewer than {INTERVALS_MIN} intervals have calls enough for one)")
+        })
+    }
+
     fn of(metric: Series, points: &[Point]) -> Option<Self> {
         if points.len() < INTERVALS_MIN {
             return None;
@@ -121,7 +129,9 @@ const fn words(flag: Flag) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::tests::sample;
+    use super::super::{Report, Style};
     use super::*;
+    use crate::environment::Environment;
 
     const S: u64 = 1_000_000_000;
     const MIB: u64 = 1 << 20;
@@ -171,6 +181,18 @@ mod tests {
         let text = memory.text();
         assert!(text.starts_with("memory +6.00 MiB/min (a leak"), "{text}");
         assert_eq!(all.iter().filter(|drift| drift.flagged).count(), 1);
+    }
+
+    #[test]
+    fn a_p99_of_too_few_calls_is_said_to_be_missing() {
+        let mut run = sample(2_000, false);
+        run.results = side(61, 0);
+        run.results.seconds.iter_mut().skip(20).for_each(|second| second.p99_ns = None);
+        run.drift = Drifting::all(&run.results);
+        let text = Report::new(Environment::look(), vec![run.clone()]).to_text(Style::default());
+        assert!(text.contains("throughput +0.0 %/min") && text.contains("p99 n/a"), "{text}");
+        run.results = side(61, 0);
+        assert_eq!(Drifting::untold(&Drifting::all(&run.results)), None);
     }
 
     #[test]

@@ -94,6 +94,8 @@ fn result(file: &File, run: &Run) -> Value {
         "erlang_version": null,
         "hostname": null,
         "errors": of.errors.total(),
+        "missed": of.open.as_ref().map(|open| open.calls_missed),
+        "interrupted": run.interrupted,
     });
     if let (false, Some(fields)) = (in_process, result.as_object_mut()) {
         let errors = &of.errors;
@@ -118,15 +120,16 @@ fn result(file: &File, run: &Run) -> Value {
 /// `{transport}_{pattern}_{scale}_{payload}`, as that suite names workloads.
 fn workload(run: &Run) -> String {
     let pattern = match &run.plan.arrivals {
-        Some(arrivals) if matches!(arrivals.shape, crate::load::Shape::Burst { .. }) => "burst",
-        _ => "sustained",
+        // The load says so itself.
+        Some(arrivals) if matches!(arrivals.shape, crate::load::Shape::Burst { .. }) => "",
+        _ => "sustained_",
     };
     let bytes = run.target.call_bytes;
     let payload = match bytes {
         1024.. if bytes.is_multiple_of(1024) => format!("{}kib", bytes / 1024),
         _ => format!("{bytes}b"),
     };
-    format!("{}_{pattern}_{}_{payload}", word(&run.target.transport), load_word(run))
+    format!("{}_{pattern}{}_{payload}", word(&run.target.transport), load_word(run))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]

@@ -1,6 +1,8 @@
 //! What lets a reader judge the figures: how the schedule was kept, and whether the instrument or the
 //! server was measured.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,9 @@ pub struct Open {
     /// Calls that never began: as many as allowed were in flight until the end. They are in no
     /// other figure.
     pub calls_missed: u64,
+    /// Calls that were due while as many as allowed were in flight, and began later.
+    #[serde(default)]
+    pub calls_blocked: u64,
     /// Calls begun more than 1 ms after their intended start.
     pub calls_late: u64,
     /// The part of the calls begun that these are, 0 to 1.
@@ -41,6 +46,7 @@ impl Open {
         Self {
             calls_due: total.sent + paced.missed,
             calls_missed: paced.missed,
+            calls_blocked: paced.blocked,
             calls_late: paced.late,
             late_share: paced.late as f64 / total.sent.max(1) as f64,
             lateness_max_ns: ns(paced.lateness_max),
@@ -49,6 +55,12 @@ impl Open {
             latency_raw: paced.raw.summary(),
             latency_raw_histogram: paced.raw.encode(),
         }
+    }
+
+    /// Calls that were due per second: of random arrivals a few more or fewer than their rate.
+    #[allow(clippy::cast_precision_loss, reason = "a rate needs three digits")]
+    pub(crate) fn due_per_s(&self, length: Duration) -> f64 {
+        self.calls_due as f64 / length.as_secs_f64().max(1e-9)
     }
 
     /// What the corrected figures show and the raw ones hide, in words.
@@ -63,10 +75,15 @@ impl Open {
             pairs.into_iter().find_map(|(name, corrected, raw)| {
                 Some((name, corrected?, raw?)).filter(|(_, corrected, raw)| *corrected > 2 * raw)
             })?;
+        let why = if 2 * self.calls_blocked >= self.calls_late {
+            "calls waited to be sent while the server held up those before them"
+        } else {
+            "calls began late though there was room for them: this machine was busy"
+        };
         let time = |ns| super::terminal::time(super::terminal::ns(Some(ns)));
         Some(format!(
-            "Counted from the intended start, {name} is {}; from the actual start only {}: calls waited \
-             to be sent while the server held up those before them, which raw figures hide.",
+            "Counted from the intended start, {name} is {}; from the actual start only {}: {why}, which \
+             raw figures hide.",
             time(from_intended),
             time(from_sent)
         ))
@@ -98,7 +115,7 @@ pub struct Second {
     /// When it began, in nanoseconds of measured time.
     pub start_ns: u64,
     /// How long it was, in nanoseconds: a second, or 2, 4, … in a run of more than 600, 1,200, …
-    /// seconds. The last one is cut off by the end.
+    /// seconds, or of fewer with very many different latencies. The last one is cut off by the end.
     pub length_ns: u64,
     /// Calls that succeeded in it.
     pub calls_ok: u64,

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::Run;
-use super::document::{Document, File};
+use super::document::{Document, File, due_per_s, load};
 use super::markup::short;
 use super::terminal::{count, ns, rate, time};
 use super::tools::ToolResults;
@@ -63,10 +63,12 @@ impl File {
             said.extend(ended.map(|why| (Mood::Bad, format!("The search is unfinished: {why}."))));
         }
         if let Some(ladder) = &self.ladder {
-            said.push((Mood::Fact, format!("The knee of the ladder: {}.", knee_text(ladder))));
+            let knee = knee_text(ladder, &self.runs);
+            said.push((Mood::Fact, format!("The knee of the ladder: {knee}.")));
         }
         if let Some(cold) = &self.cold_start {
             said.push((Mood::Fact, cold_text(cold)));
+            said.extend(cold.interrupted().map(|text| (Mood::Bad, format!("It was {text}."))));
             if cold.failed > 0 {
                 let why = cold.first_failure.as_deref().unwrap_or("not recorded");
                 let text = format!("{} of {} starts failed: {why}", cold.failed, cold.starts);
@@ -92,17 +94,38 @@ pub(super) fn limit_text(found: &Found) -> String {
     text
 }
 
+/// Whether the rate of a run, meant or due, is the one that holds, or the one that does not.
+pub(super) fn outcome(found: &Found, run: &Run) -> Option<bool> {
+    let rates = [Some(run.plan.arrivals?.rate_per_s()), due_per_s(run)];
+    let is = |bound: f64| rates.iter().flatten().any(|rate| (rate / bound - 1.0).abs() < 1e-9);
+    match (found.limit_per_s.is_some_and(is), found.fails_at_per_s.is_some_and(is)) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+/// The load of a run, and whether it is the one that a search found not to hold.
+pub(super) fn named(run: &Run, limit: Option<&Found>) -> String {
+    match limit.and_then(|found| outcome(found, run)) {
+        Some(false) => format!("{}, which does not hold", load(run)),
+        _ => load(run),
+    }
+}
+
 /// Where the knee is.
-pub(super) fn knee_text(ladder: &Ladder) -> String {
+pub(super) fn knee_text(ladder: &Ladder, runs: &[Run]) -> String {
+    let so_far = if runs.iter().any(|run| run.interrupted) { "so far " } else { "" };
     let Some(knee) = &ladder.knee else {
-        return "not reached: throughput rose in step with the load to the last rung, or there are \
-                fewer than three"
-            .to_owned();
+        return format!(
+            "{so_far}not reached: throughput rose in step with the load to the last rung, or there \
+             are fewer than three"
+        );
     };
-    let unit = if is_open(ladder) { "calls/s begun" } else { "in flight" };
+    let unit = if is_open(ladder) { "calls/s due" } else { "in flight" };
     let (at, level) = (rate(knee.load), rate(knee.throughput_per_s));
     let most = if knee.from_the_first { "at most " } else { "" };
-    format!("{most}{at} {unit}, with {level} calls/s; beyond it calls only wait longer")
+    format!("{so_far}{most}{at} {unit}, with {level} calls/s; beyond it calls only wait longer")
 }
 
 /// Whether the loads are rates.
@@ -194,8 +217,8 @@ fn at(value: u64) -> String {
 mod tests {
     use super::*;
     use crate::environment::Environment;
-    use crate::report::Report;
-    use crate::report::tests::{HOSTILE, elements, sample};
+    use crate::report::tests::{HOSTILE, begun_at, elements, sample};
+    use crate::report::{Report, Style};
 
     fn quiet() -> Environment {
         let mut environment = Environment::look();
@@ -266,10 +289,48 @@ mod tests {
             let all = elements(&junit);
             let count = |name: &str| all.iter().filter(|(element, _)| element == name).count();
             assert_eq!((count("failure"), count("error")), counts, "{junit}");
-            assert_eq!(count("testcase"), 2);
+            assert_eq!(count("testcase"), 1);
             assert_eq!(prometheus.contains("bound=\"holds\"} 321\n"), limit.is_some());
             assert!(prometheus.contains("probe=\"1\",rate_per_s=\"432\"} 0\n"), "{prometheus}");
         }
+    }
+
+    #[test]
+    fn the_rate_that_does_not_hold_is_evidence_of_the_search() {
+        let mut report = search(Some(321.0), None);
+        report.runs = vec![begun_at(321.0, 100, 0), begun_at(432.0, 100, 7)];
+        report.runs[1].results.errors.timeout = 94;
+        let document = read(&report);
+        let junit = document.to_junit();
+        assert!(junit.contains("tests=\"1\" failures=\"0\" errors=\"0\""), "{junit}");
+        let markdown = document.to_markdown();
+        let of = "- 94 of 200 calls failed (stdio 2026-07-28, 432/s, which does not hold).";
+        assert!(markdown.contains(of), "{markdown}");
+        let text = report.to_text(Style::default());
+        let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
+        assert!(line("  321 holds").ends_with(" 0       0"), "{text}");
+        assert!(line("  432 fails").ends_with(" 7      94"), "{text}");
+        // Of random arrivals the rate is that of the calls that were due: 107 in a second.
+        let found = report.limit.as_mut().unwrap();
+        found.fails_at_per_s = Some(107.0);
+        assert_eq!(outcome(found, &report.runs[1]), Some(false));
+        found.fails_at_per_s = None;
+        assert_eq!(outcome(found, &report.runs[1]), None);
+        let markdown = read(&report).to_markdown();
+        assert!(markdown.contains("**✗** 94 of 200 calls failed"), "{markdown}");
+    }
+
+    #[test]
+    fn loads_are_told_by_their_number() {
+        let runs = [100.0, 400.0, 50.0, 200.0].map(|per_s| begun_at(per_s, 100, 0));
+        let said = &read(&Report::new(quiet(), runs.to_vec())).words()[0].text;
+        assert!(said.contains(" at 50.00/s, 100/s, 200/s, 400/s, in an open loop"), "{said}");
+        let mut run = sample(100, false);
+        run.plan.think = Some(crate::load::Think { mean_ns: 5_000_000, exponential: true });
+        let said = &read(&Report::new(quiet(), vec![run])).words()[0].text;
+        let of = "with 1 in flight, thinking exponential 5 ms, in a closed loop: each call began when \
+                  another had ended and its user had thought.";
+        assert!(said.contains(of), "{said}");
     }
 
     #[test]
@@ -295,7 +356,7 @@ mod tests {
         });
         let mut report = Report::new(quiet(), vec![]);
         report.cold_start = serde_json::from_value(serde_json::json!({
-            "target": "the-server", "fresh": "process", "tool": "echo", "starts": 3 + failed,
+            "target": "the-server", "fresh": "process", "tool": "echo", "asked": 5, "starts": 3 + failed,
             "failed": failed, "first_failure": (failed > 0).then_some(HOSTILE), "connect": null,
             "tls": null, "listens": null, "handshake": spread, "ready": spread,
             "first_call": spread,
@@ -313,6 +374,7 @@ mod tests {
                 assert!(!text.contains(untrue), "{untrue:?} in {text}");
             }
             assert!(text.contains("the-server: measured by mcplane"), "{text}");
+            assert!(text.contains("It was interrupted after 3 of 5 starts."), "{text}");
             assert!(text.contains("Medians: handshake 2.00 ms, tools listed 2.00 ms"), "{text}");
         }
         let row = "| handshake | 2.00 ms | 1.00 ms to 3.00 ms | 1.00 ms | 3.00 ms | 3 |";

@@ -1,4 +1,5 @@
-//! `JUnit` XML: each run is a test case, and so are a search for a limit and cold starts.
+//! `JUnit` XML: each run is a test case, or the search for a limit that it is of; and so are cold
+//! starts.
 
 use std::fmt::Write;
 
@@ -12,8 +13,9 @@ use crate::verdict::Checked;
 
 impl Document {
     /// A suite for each file and a test case for each run. A run fails by failed calls, by breaking off
-    /// and by each assertion that does not hold. A search for a limit fails where no rate holds,
-    /// cold starts where one failed. What could not be measured, or not to its end, is an error.
+    /// and by each assertion that does not hold. A search for a limit is one case, of which its runs
+    /// are evidence, and fails where no rate holds; cold starts fail where one failed. What could not
+    /// be measured, or not to its end, is an error.
     #[must_use]
     pub fn to_junit(&self) -> String {
         let mut suites = String::new();
@@ -21,7 +23,8 @@ impl Document {
         for (at, file) in self.files.iter().enumerate() {
             let mut cases = String::new();
             let mut of = Sum::default();
-            let runs = self.runs().filter(|(_, other, _)| std::ptr::eq(*other, file));
+            let is_case = |other| std::ptr::eq(other, file) && file.limit.is_none();
+            let runs = self.runs().filter(|(_, other, _)| is_case(*other));
             for (index, (name, _, run)) in runs.enumerate() {
                 let asserted = file.asserted.get(index).map(Vec::as_slice).unwrap_or_default();
                 case(&mut cases, &mut of, (&name, run), asserted);
@@ -94,16 +97,20 @@ fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), asserted: &[
         e(called(run)),
         e(name)
     );
-    let ns = |value: Option<u64>| value.map(|ns| ns.to_string());
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    let open = of.open.as_ref();
     let properties = [
         ("target", Some(run.target.target.clone())),
         ("load", Some(load(run))),
         ("throughput_per_s", Some(of.throughput_per_s.to_string())),
-        ("p50_ns", ns(of.latency.p50_ns)),
-        ("p95_ns", ns(of.latency.p95_ns)),
-        ("p99_ns", ns(of.latency.p99_ns)),
-        ("p99_9_ns", ns(of.latency.p99_9_ns)),
-        ("rss_bytes_max", ns(of.resources.rss_bytes_max)),
+        ("p50_ns", number(of.latency.p50_ns)),
+        ("p95_ns", number(of.latency.p95_ns)),
+        ("p99_ns", number(of.latency.p99_ns)),
+        ("p99_9_ns", number(of.latency.p99_9_ns)),
+        ("calls_due", number(open.map(|open| open.calls_due))),
+        ("calls_missed", number(open.map(|open| open.calls_missed))),
+        ("raw_p99_ns", number(open.and_then(|open| open.latency_raw.p99_ns))),
+        ("rss_bytes_max", number(of.resources.rss_bytes_max)),
         (
             "throughput_by_floor",
             run.ratios.and_then(|r| r.throughput).map(|r| r.value().to_string()),

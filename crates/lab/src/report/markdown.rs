@@ -7,7 +7,7 @@ use super::found::Cell;
 use super::markup::{is_unfit, short};
 use super::terminal::{bytes, count, digits, ns, rate, time};
 use super::words::Mood;
-use super::{Ratio, Run};
+use super::{Ratio, Run, open};
 
 /// Most runs of a chart.
 const BARS_MAX: usize = 24;
@@ -27,6 +27,7 @@ impl Document {
             let _ = writeln!(out, "- {sign}{}", plain(&said.text));
         }
         out.push('\n');
+        let opened = self.open_titles();
         let ratio = |of: Option<Ratio>| of.map_or_else(String::new, |ratio| digits(ratio.value()));
         let row = |(name, _, run): (String, _, &Run)| {
             let (of, latency) = (&run.results, &run.results.latency);
@@ -37,12 +38,14 @@ impl Document {
             row.push(time(of.resources.cpu_ns_per_call));
             row.push(bytes(of.resources.rss_bytes_max));
             row.push(count(of.errors.total()));
+            row.extend(open::cells(of).into_iter().map(|(text, _)| text).take(opened.len()));
             row
         };
-        let head = [
+        let mut head = vec![
             "run", "calls/s", "÷ floor", "p50", "p95", "p99", "p99.9", "CPU/call", "memory",
             "failed",
         ];
+        head.extend(opened);
         if self.runs().next().is_some() {
             table(&mut out, &head, self.runs().map(row));
         }

@@ -8,6 +8,7 @@
 //! * `drift`    — whether figures change over the run.
 //! * `terminal` — the text for people.
 //! * `tools`    — the figures of each tool of a mix.
+//! * `lines`    — runs on one line each; `open` — what only open loops have.
 //! * `rungs`    — the same of a ladder, of a search for a limit, of assertions.
 //! * `found`    — what these come to in sentences and tables, for every form.
 //! * `table`    — the same of several targets that were measured in turns.
@@ -25,8 +26,10 @@ mod found;
 mod html;
 mod junit;
 mod knobs;
+mod lines;
 mod markdown;
 mod markup;
+mod open;
 mod prometheus;
 mod rungs;
 mod schema;
@@ -40,8 +43,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::environment::Binary;
-pub(crate) use document::load;
 pub use document::{Document, FILES_MAX, ReadError};
+pub(crate) use document::{load, size};
 pub use drift::Drifting;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
 pub use knobs::{Knobs, MixedCall};

@@ -105,6 +105,7 @@ fn families() -> Vec<Family> {
         ("floor_ratio", "gauge", "Target divided by floor."),
         ("schedule_missed_calls_total", "counter", "Calls that were due and never began."),
         ("schedule_late_calls_total", "counter", "Calls begun more than 1 ms late."),
+        ("interrupted", "gauge", "Whether the user stopped the run."),
         ("kind_calls_total", "counter", "Calls of each kind of a mix, by outcome."),
         ("kind_latency_seconds", "summary", "Latency of the successful calls of each kind."),
         ("limit_calls_per_second", "gauge", "The highest rate that holds, the lowest that fails."),
@@ -167,6 +168,8 @@ fn one(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
         and(labels, [("figure", "asked")]),
         Some(in_flight(run) as f64),
     );
+    let interrupted = f64::from(u8::from(run.interrupted));
+    add(families, "interrupted", "", labels.to_vec(), Some(interrupted));
     if let Some(open) = &run.results.open {
         add(
             families,

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use super::document::in_flight;
 use super::terminal::{Page, WIDTH, cut, load, time};
 use super::{Missing, Report, Run};
 
@@ -16,10 +17,9 @@ impl Page<'_> {
         loads.sort_unstable();
         loads.dedup();
         for load in loads {
-            self.titles(&format!("{load} in flight"))?;
-            for run in report.runs.iter().filter(|run| in_flight(run) == load) {
-                self.line(&name(run), run)?;
-            }
+            let runs = report.runs.iter().filter(|run| in_flight(run) == load);
+            let rows: Vec<_> = runs.map(|run| (name(run), run)).collect();
+            self.lines(&format!("{load} in flight"), &rows)?;
             for missing in report.missing.iter().filter(|missing| missing.concurrency == load) {
                 self.missing(missing)?;
             }
@@ -77,17 +77,10 @@ impl Page<'_> {
                 self.field("failed", &self.style.red(&text))?;
             }
         }
-        if runs.iter().any(|run| run.interrupted) {
-            self.field("interrupted", "these are the results so far")?;
-        }
-        Ok(())
+        self.interrupted(runs)
     }
 }
 
 fn name(run: &Run) -> String {
     format!("{} {}", run.target.transport, run.target.revision)
-}
-
-const fn in_flight(run: &Run) -> usize {
-    run.plan.concurrency * run.plan.sessions
 }

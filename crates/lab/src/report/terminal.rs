@@ -1,8 +1,10 @@
 //! The text for people: a table of at most 100 columns, each figure with its unit.
 
 use std::fmt::{self, Write};
+use std::slice;
 
-use super::{Drifting, PlanInfo, Ratio, Ratios, Report, Results, Run, TargetInfo, Warmup};
+use super::document::thinking;
+use super::{Drifting, PlanInfo, Ratio, Report, Results, Run, TargetInfo, Warmup};
 use crate::load::{Shape, Spacing};
 use crate::record::QUANTILES;
 
@@ -116,14 +118,17 @@ impl Page<'_> {
             Some((Some(false), warmup)) => self.style.red(&unsteady(warmup)),
             _ => String::new(),
         };
-        let slices = if plan.slices == 1 { "slice" } else { "slices" };
+        let slices = match run.results.slices.len() {
+            1 if plan.slices == 1 => "1 slice".to_owned(),
+            measured if measured == plan.slices => format!("{measured} slices"),
+            measured => format!("{measured} of {} slices", plan.slices),
+        };
         self.field(
             "measured",
             &format!(
-                "{} calls in {} over {} {slices}, after {} calls of warm-up{steady}",
+                "{} calls in {} over {slices}, after {} calls of warm-up{steady}",
                 count(run.results.calls_sent),
                 time(ns(Some(run.results.wall_ns))),
-                plan.slices,
                 count(plan.warmup_calls)
             ),
         )?;
@@ -153,27 +158,6 @@ impl Page<'_> {
         self.field(
             "server",
             &format!("{} · {revision} ({era}) · {tools}", format!("{server} {version}").trim_end()),
-        )
-    }
-
-    /// How the schedule of an open loop was kept.
-    fn schedule(&mut self, run: &Run) -> fmt::Result {
-        let Some(open) = &run.results.open else { return Ok(()) };
-        let missed = format!("{} missed", count(open.calls_missed));
-        let missed = if open.calls_missed > 0 { self.style.red(&missed) } else { missed };
-        let at = |value| time(ns(value));
-        self.field(
-            "schedule",
-            &format!(
-                "{} calls due, {} late by more than 1 ms ({:.1} %, the worst by {}), {missed}; else \
-                 begun {} (p99 {}) after the intended instant",
-                count(open.calls_due),
-                count(open.calls_late),
-                100.0 * open.late_share,
-                at(Some(open.lateness_max_ns)),
-                at(open.pacing_error_p50_ns),
-                at(open.pacing_error_p99_ns)
-            ),
         )
     }
 
@@ -212,20 +196,6 @@ impl Page<'_> {
             self.row(&format!("latency {name}"), row, ratio)?;
         }
         self.raw(run)
-    }
-
-    /// Latencies of an open loop from the actual start, below those from the intended one.
-    fn raw(&mut self, run: &Run) -> fmt::Result {
-        let of = |results: &Results| {
-            let raw = &results.open.as_ref()?.latency_raw;
-            Some([raw.p50_ns, raw.p99_ns, raw.max_ns].map(|value| time(ns(value))))
-        };
-        let Some(target) = of(&run.results) else { return Ok(()) };
-        let floor = run.floor.as_ref().and_then(of).unwrap_or_default();
-        for ((name, value), other) in ["p50", "p99", "max"].iter().zip(target).zip(floor) {
-            self.row(&format!("from the send {name}"), [value, other], None)?;
-        }
-        Ok(())
     }
 
     fn resources(&mut self, run: &Run, floor: Option<&Results>) -> fmt::Result {
@@ -296,18 +266,13 @@ impl Page<'_> {
             let text = drift.text();
             if drift.flagged { self.style.red(&text) } else { text }
         };
-        let figures: Vec<_> = run.drift.iter().map(figure).collect();
+        let mut figures: Vec<_> = run.drift.iter().map(figure).collect();
+        figures.extend(Drifting::untold(&run.drift));
         self.field("drift", &figures.join(", "))
     }
 
     fn tail(&mut self, run: &Run) -> fmt::Result {
-        if run.interrupted {
-            let unfinished = count(run.results.calls_unfinished);
-            self.field(
-                "interrupted",
-                &format!("these are the results so far; {unfinished} calls unfinished"),
-            )?;
-        }
+        self.interrupted(slice::from_ref(run))?;
         if let Some(why) = &run.broken {
             self.field("broken off", &self.style.red(why))?;
         }
@@ -318,53 +283,15 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// One line for each run.
-    fn summary(&mut self, runs: &[Run]) -> fmt::Result {
-        self.titles("in short")?;
-        for run in runs {
-            let in_flight = run.plan.concurrency * run.plan.sessions;
-            self.line(&format!("{}, {in_flight} in flight", run.target.transport), run)?;
+    /// That the user stopped the runs, if so.
+    pub(super) fn interrupted(&mut self, runs: &[Run]) -> fmt::Result {
+        if !runs.iter().any(|run| run.interrupted) {
+            return Ok(());
         }
-        self.out.push('\n');
-        Ok(())
-    }
-
-    pub(super) fn titles(&mut self, name: &str) -> fmt::Result {
-        let titles =
-            ["calls/s", "÷ floor", "p50", "÷ floor", "p99", "CPU/call", "÷ floor", "failed"];
-        self.summary_line(name, titles.map(str::to_owned), Style::dim)
-    }
-
-    /// A run on one line.
-    pub(super) fn line(&mut self, name: &str, run: &Run) -> fmt::Result {
-        let (results, ratios) = (&run.results, run.ratios.as_ref());
-        let ratio = |of: fn(&Ratios) -> Option<Ratio>| {
-            ratios.and_then(of).map_or_else(String::new, |ratio| format!("{:.2} ×", ratio.value()))
-        };
-        let cells = [
-            rate(results.throughput_per_s),
-            ratio(|ratios| ratios.throughput),
-            time(ns(results.latency.p50_ns)),
-            ratio(|ratios| ratios.p50),
-            time(ns(results.latency.p99_ns)),
-            time(results.resources.cpu_ns_per_call),
-            ratio(|ratios| ratios.cpu_per_call),
-            count(results.errors.total()),
-        ];
-        self.summary_line(name, cells, |_, line| line.to_owned())
-    }
-
-    fn summary_line(
-        &mut self,
-        name: &str,
-        cells: [String; 8],
-        paint: fn(Style, &str) -> String,
-    ) -> fmt::Result {
-        let mut line = format!("  {name:<22}");
-        for cell in cells {
-            let _ = write!(line, "{cell:>9}");
-        }
-        writeln!(self.out, "{}", paint(self.style, &line))
+        let unfinished = runs.iter().map(|run| run.results.calls_unfinished);
+        let unfinished = count(unfinished.fold(0, u64::saturating_add));
+        let text = format!("these are the results so far; {unfinished} calls unfinished");
+        self.field("interrupted", &text)
     }
 
     /// A named line; what is too long for it continues below.
@@ -378,7 +305,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn row(
+    pub(super) fn row(
         &mut self,
         name: &str,
         [target, floor]: [String; 2],
@@ -416,7 +343,9 @@ impl Style {
 
 /// The load in words, up to the number in flight.
 pub(super) fn load(plan: &PlanInfo) -> String {
-    let Some(arrivals) = &plan.arrivals else { return "closed loop, ".to_owned() };
+    let Some(arrivals) = &plan.arrivals else {
+        return format!("closed loop{}, ", thinking(plan));
+    };
     let shape = match arrivals.shape {
         Shape::Rate { per_s } => format!("{} calls/s", rate(per_s)),
         Shape::Ramp { from_per_s, to_per_s } => {
@@ -457,6 +386,17 @@ pub(crate) fn time(ns: Option<f64>) -> String {
     }
 }
 
+/// The same without zeros at its end: `10 ms`, `1.5 µs`.
+pub(super) fn short_time(ns: f64) -> String {
+    let text = time(Some(ns));
+    match text.split_once(' ') {
+        Some((digits, unit)) if digits.contains('.') => {
+            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
 pub(crate) fn bytes(value: Option<u64>) -> String {
     #[allow(clippy::cast_precision_loss, reason = "one decimal is printed")]
     value.map_or_else(na, |bytes| format!("{:.1} MiB", bytes as f64 / 1_048_576.0))
@@ -467,15 +407,20 @@ pub(crate) fn rate(per_s: f64) -> String {
     if per_s < 100.0 { format!("{per_s:.2}") } else { count(per_s.round() as u64) }
 }
 
-fn times(ratio: f64) -> String {
+pub(super) fn times(ratio: f64) -> String {
     format!("{} ×", digits(ratio))
 }
 
 /// A ratio with two or three significant digits.
 pub(super) fn digits(ratio: f64) -> String {
     match ratio {
-        r if r < 0.0995 => format!("{r:.3}"),
-        r if r < 9.995 => format!("{r:.2}"),
+        r if r < 9.995 => {
+            let (mut leading, mut decimals) = (r, 2);
+            while leading > 0.0 && leading < 0.0995 {
+                (leading, decimals) = (10.0 * leading, decimals + 1);
+            }
+            format!("{r:.decimals$}")
+        }
         r if r < 99.95 => format!("{r:.1}"),
         r => format!("{r:.0}"),
     }
@@ -566,6 +511,8 @@ mod tests {
         assert_eq!((rate(12.345), rate(1234.5)), ("12.35".to_owned(), "1,235".to_owned()));
         let ratios = [0.0123, 0.5, 9.99, 12.34, 1705.6].map(times);
         assert_eq!(ratios, ["0.012 ×", "0.50 ×", "9.99 ×", "12.3 ×", "1706 ×"]);
+        let small = [0.0, 0.000_081_3, 0.000_999, 0.0997].map(times);
+        assert_eq!(small, ["0.00 ×", "0.000081 ×", "0.0010 ×", "0.10 ×"]);
         assert_eq!(bytes(Some(3 * 1_048_576 / 2)), "1.5 MiB");
     }
 

@@ -64,6 +64,20 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
     }
 }
 
+/// The same in an open loop, in which half of the calls began late, and more never did.
+pub(crate) fn begun_at(per_s: f64, calls: u64, missed: u64) -> Run {
+    let mut run = sample(calls, false);
+    run.plan.arrivals = crate::Plan::default().at(per_s).arrivals;
+    let open = serde_json::json!({
+        "calls_due": calls + missed, "calls_missed": missed, "calls_late": calls / 2,
+        "late_share": 0.5, "lateness_max_ns": 1, "pacing_error_p50_ns": 1,
+        "pacing_error_p99_ns": 1, "latency_raw": run.results.latency,
+        "latency_raw_histogram": run.results.latency_histogram,
+    });
+    run.results.open = serde_json::from_value(open).unwrap();
+    run
+}
+
 #[test]
 fn json_reads_back_and_its_histogram_gives_the_printed_percentiles() {
     let report = Report::new(Environment::look(), vec![sample(5_000, true)]);

@@ -1,9 +1,11 @@
 //! A result in sentences: what was measured, how fast it is, and whether the figures may be trusted.
 
-use super::document::{Document, File, load};
+use super::document::{Document, File, load, size};
+use super::found::outcome;
 use super::markup::short;
 use super::terminal::{count, digits, ns, rate, time};
 use super::{Run, Slice};
+use crate::load::Shape;
 use crate::verdict::{Metric, Role, Side, Verdict};
 
 /// Above this part of its own limit the generator limits the figures as much as the server does.
@@ -152,7 +154,13 @@ impl Document {
             failed = failed.saturating_add(run.results.errors.total());
             unchecked += usize::from(run.plan.check != "equal");
         }
-        let names = self.named(|run| run.results.errors.total() > 0);
+        let has_failed = |run: &Run| run.results.errors.total() > 0;
+        let names = self.named(has_failed);
+        // That a rate does not hold is what a search was for.
+        let sought = |file: &File, run| {
+            file.limit.as_ref().is_some_and(|found| outcome(found, run) == Some(false))
+        };
+        let is_bad = self.runs().any(|(_, file, run)| has_failed(run) && !sought(file, run));
         Some(match (failed, unchecked, names) {
             (1.., _, Some(names)) => {
                 let text = format!(
@@ -160,7 +168,7 @@ impl Document {
                     count(failed),
                     count(sent)
                 );
-                (Mood::Bad, text)
+                (if is_bad { Mood::Bad } else { Mood::Fact }, text)
             }
             _ if sent == 0 => (Mood::Bad, "No call was made.".to_owned()),
             (_, 0, _) => {
@@ -212,10 +220,10 @@ impl Document {
 /// What a file holds.
 fn measured(file: &File) -> String {
     let Some(run) = file.runs.first() else { return format!("{} holds no run.", file.name) };
-    let mut loads: Vec<_> = file.runs.iter().map(load).collect();
-    loads.dedup();
-    loads.sort_by_key(|load| (load.len(), load.clone()));
-    loads.dedup();
+    let mut loads: Vec<_> = file.runs.iter().map(|run| (size(run), load(run))).collect();
+    loads.sort_by(|(a, one), (b, other)| a.total_cmp(b).then_with(|| one.cmp(other)));
+    loads.dedup_by(|(_, one), (_, other)| one == other);
+    let loads: Vec<_> = loads.into_iter().map(|(_, load)| load).collect();
     let mut ways: Vec<_> = file.runs.iter().map(|run| run.target.transport.as_str()).collect();
     ways.sort_unstable();
     ways.dedup();
@@ -223,12 +231,20 @@ fn measured(file: &File) -> String {
         Some(server) => format!("{server} {}", run.target.version.as_deref().unwrap_or_default()),
         None => "a server without a name".to_owned(),
     };
-    let open = if run.plan.arrivals.is_some() {
-        "an open loop: calls began on a schedule, whatever became of those before them"
-    } else {
-        "a closed loop: each call began when another had ended"
+    let open = match (run.plan.arrivals, run.plan.think) {
+        (Some(_), _) => {
+            "an open loop: calls began on a schedule, whatever became of those before them"
+        }
+        (None, Some(_)) => {
+            "a closed loop: each call began when another had ended and its user had thought"
+        }
+        (None, None) => "a closed loop: each call began when another had ended",
     };
-    let at = if run.plan.arrivals.is_some() { "at" } else { "with" };
+    let at = match run.plan.arrivals.map(|arrivals| arrivals.shape) {
+        Some(Shape::Rate { .. }) => "at",
+        Some(_) => "with a",
+        None => "with",
+    };
     let turns = match file.sides.len() {
         0 => String::new(),
         sides => format!(" {sides} sides took turns."),

@@ -233,7 +233,11 @@ mod tests {
         let shape = Shape::Rate { per_s: 1000.0 };
         let arrivals = Arrivals { shape, spacing: Spacing::Poisson, seed: 1 };
         contest.runs[0].plan.arrivals = Some(arrivals);
-        assert!(contest.to_text().contains(" · 1,000/s · 6 pairs"), "{}", contest.to_text());
+        assert!(
+            contest.to_text().contains(" · 1,000/s poisson · 6 pairs"),
+            "{}",
+            contest.to_text()
+        );
     }
 
     #[test]

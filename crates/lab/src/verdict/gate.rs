@@ -139,8 +139,8 @@ impl Outcome {
 
 /// Judges a result by its baseline. A limit on a figure of the clock is broken when the loss reaches
 /// it and the interval excludes "no change"; it holds when the loss stays below it and the interval
-/// ends before twice the limit; otherwise it cannot be told. Counts and memory are compared as they
-/// are.
+/// ends before twice the limit; otherwise it cannot be told. Counts, memory, and the highest rate
+/// that a search found, are compared as they are.
 #[must_use]
 pub fn gate(
     baseline: &Recorded,
@@ -148,7 +148,7 @@ pub fn gate(
     profile: &Profile,
     assertions: &Assertions,
 ) -> Gate {
-    let (before, after) = (baseline.groups(), result.groups());
+    let (before, after) = (baseline.judged(), result.judged());
     let mut findings = counts(baseline, result, profile);
     for group in &before {
         match group.counterpart(&after) {
@@ -161,7 +161,8 @@ pub fn gate(
         let limits = profile.limits();
         findings.extend(limits.map(|(metric, limit)| by_clock(group, now, metric, limit)));
     }
-    for group in &after {
+    findings.extend(highest_rate(baseline, result, profile));
+    for group in &result.asserted() {
         findings.extend(asserted(group, assertions));
     }
     let worst = findings.iter().map(|finding| finding.outcome).max();
@@ -187,7 +188,7 @@ fn same_at_every_run(before: &Group<'_>, now: &Group<'_>, profile: &Profile) -> 
     };
     let mut findings: Vec<_> = before.counts().into_iter().filter_map(both).map(count).collect();
     let percent = |rate: f64| format!("{:.3} %", 100.0 * rate);
-    let (rate, broken) = (now.error_rate(), now.broken());
+    let (rate, broken, interrupted) = (now.error_rate(), now.broken(), interrupted(before, now));
     findings.push(Finding {
         run: now.name.clone(),
         what: "error_rate".to_owned(),
@@ -199,14 +200,13 @@ fn same_at_every_run(before: &Group<'_>, now: &Group<'_>, profile: &Profile) -> 
             _ if broken.is_some() => Outcome::Regression,
             Some(rate) if rate > profile.error_rate_max => Outcome::Regression,
             // It says nothing about the part that is missing.
-            _ if now.is_interrupted() => Outcome::CannotTell,
+            _ if interrupted.is_some() => Outcome::CannotTell,
             Some(_) => Outcome::Pass,
             None => Outcome::CannotTell,
         },
         note: match broken {
             Some(why) => format!("the run broke off: {why}"),
-            None if now.is_interrupted() => "the run was interrupted".to_owned(),
-            None => String::new(),
+            None => interrupted.unwrap_or_default().to_owned(),
         },
     });
     let rss = before.rss_bytes().zip(now.rss_bytes()).zip(profile.rss_rise);
@@ -226,6 +226,15 @@ fn same_at_every_run(before: &Group<'_>, now: &Group<'_>, profile: &Profile) -> 
     findings
 }
 
+fn interrupted(before: &Group<'_>, now: &Group<'_>) -> Option<&'static str> {
+    match (before.is_interrupted(), now.is_interrupted()) {
+        (false, false) => None,
+        (true, false) => Some("the run of the baseline was interrupted"),
+        (false, true) => Some("the run of the result was interrupted"),
+        (true, true) => Some("both runs were interrupted"),
+    }
+}
+
 /// A figure without noise that may rise by so much.
 fn rise(
     run: &str,
@@ -241,7 +250,7 @@ fn rise(
         what: what.to_owned(),
         baseline: show(before),
         result: show(after),
-        ratio: ratio.is_finite().then_some(Interval { value: ratio, low: ratio, high: ratio }),
+        ratio: ratio.is_finite().then_some(exact(ratio)),
         limit: format!("+{:.3} %", 100.0 * limit).replace(".000", ""),
         outcome: if is_within { Outcome::Pass } else { Outcome::Regression },
         note: "exact".to_owned(),
@@ -269,6 +278,46 @@ fn by_clock(before: &Group<'_>, now: &Group<'_>, metric: Metric, limit: f64) -> 
         outcome,
         note,
     }
+}
+
+/// The highest rates that two searches found, by the limit on throughput.
+fn highest_rate(baseline: &Recorded, result: &Recorded, profile: &Profile) -> Option<Finding> {
+    let (before, fall) = (baseline.search()?, profile.throughput_fall?);
+    let Some(now) = result.search().filter(|now| now.name == before.name) else {
+        return Some(missing(&before.name, "the result has no such search"));
+    };
+    let ended_early = |whose, why| format!("the search of the {whose} ended early: {why}");
+    let (outcome, note) = match (before.limit_per_s, now.limit_per_s) {
+        _ if let Some(why) = before.unfinished => {
+            (Outcome::CannotTell, ended_early("baseline", why))
+        }
+        _ if let Some(why) = now.unfinished => (Outcome::CannotTell, ended_early("result", why)),
+        (None, _) => (Outcome::CannotTell, "no rate held in the baseline".to_owned()),
+        (Some(_), None) => (Outcome::Regression, "no rate held in the result".to_owned()),
+        (Some(before), Some(now)) => {
+            let is_kept = now > before * (1.0 - fall);
+            let outcome = if is_kept { Outcome::Pass } else { Outcome::Regression };
+            (outcome, "within 3 %: the precision of the search".to_owned())
+        }
+    };
+    let show =
+        |rate: Option<f64>| rate.map_or_else(not_measured, |rate| Metric::Throughput.show(rate));
+    let ratio = before.limit_per_s.zip(now.limit_per_s).map(|(before, now)| now / before);
+    Some(Finding {
+        run: now.name,
+        what: "limit".to_owned(),
+        baseline: show(before.limit_per_s),
+        result: show(now.limit_per_s),
+        ratio: ratio.filter(|ratio| ratio.is_finite()).map(exact),
+        limit: format!("−{:.1} %", 100.0 * fall),
+        outcome,
+        note,
+    })
+}
+
+/// A ratio without noise.
+const fn exact(ratio: f64) -> Interval {
+    Interval { value: ratio, low: ratio, high: ratio }
 }
 
 /// The rule of `gate`, on the logarithm of how much worse it became.

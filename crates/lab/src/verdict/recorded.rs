@@ -16,8 +16,8 @@ use crate::stats::{Interval, LEVEL, median, normal_quantile, ratio_unpaired};
 const SAMPLES_MIN: usize = 3;
 
 /// What two files lack when [`Group::ratio`] gives no interval.
-pub const TOO_FEW: &str = "too few samples: it takes three runs, or three slices of one, which an open \
-    loop of 15 s has";
+pub const TOO_FEW: &str = "too few samples: it takes three runs that have the figure, or one of three \
+    slices or more that do (an open loop of 15 s has three)";
 
 /// What a run is taken to differ by from the next one of the same program, as a fraction, where there
 /// is but one of each.
@@ -29,6 +29,8 @@ pub const RUN_NOISE: f64 = 0.04;
 pub struct Recorded {
     #[serde(default)]
     runs: Vec<RecordedRun>,
+    /// Of a search for the highest rate that holds, what it came to; the runs are its evidence.
+    limit: Option<RecordedLimit>,
     /// Counts of scenarios that are the same at every run: by kind (`instructions`, `allocations`,
     /// `syscalls`, `bytes`), then by scenario.
     #[serde(flatten)]
@@ -45,6 +47,13 @@ struct Counts {
     syscalls: BTreeMap<String, f64>,
     #[serde(default)]
     bytes: BTreeMap<String, f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RecordedLimit {
+    conditions: String,
+    limit_per_s: Option<f64>,
+    unfinished: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -135,6 +144,17 @@ struct RecordedSlice {
 #[non_exhaustive]
 pub struct RecordedError(String);
 
+/// A search for the highest rate that holds.
+#[derive(Clone, Debug)]
+pub(super) struct Search<'a> {
+    /// The server, its transport, the tool or the mix, the conditions.
+    pub(super) name: String,
+    /// What it found, in calls per second.
+    pub(super) limit_per_s: Option<f64>,
+    /// Why it ended early, if it did.
+    pub(super) unfinished: Option<&'a str>,
+}
+
 /// Runs of one file that measured the same thing.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -179,6 +199,33 @@ impl Recorded {
         kinds.into_iter().flat_map(|(kind, counts)| {
             counts.iter().map(move |(name, count)| (format!("{kind} of {name}"), *count))
         })
+    }
+
+    /// The search that the file is of, if it is of one.
+    pub(super) fn search(&self) -> Option<Search<'_>> {
+        let (limit, run) = (self.limit.as_ref()?, self.runs.first()?);
+        let spacing = run.plan.arrivals.map(|arrivals| arrivals.spacing).unwrap_or_default();
+        let load = run.plan.begun_at("limit", spacing);
+        Some(Search {
+            name: format!("{} {load} {}", run.subject(), limit.conditions),
+            limit_per_s: limit.limit_per_s,
+            unfinished: limit.unfinished.as_deref(),
+        })
+    }
+
+    /// The runs that a baseline judges: none of a search, whose rates are its own.
+    pub(super) fn judged(&self) -> Vec<Group<'_>> {
+        if self.limit.is_some() { Vec::new() } else { self.groups() }
+    }
+
+    /// The runs that assertions are about: of a search the one at the rate that holds, which is the
+    /// first.
+    pub(super) fn asserted(&self) -> Vec<Group<'_>> {
+        let mut groups = self.groups();
+        if let Some(limit) = &self.limit {
+            groups.truncate(limit.limit_per_s.map_or(0, |_| 1));
+        }
+        groups
     }
 
     /// The runs, those of the same thing together, in the order of the file.
@@ -323,7 +370,6 @@ impl RecordedPlan {
     /// `×32` calls in flight, and how long a user thinks before each; in an open loop when calls
     /// begin, and how many at most: `@1000/s ≤1024`.
     fn load(&self) -> String {
-        let in_flight = self.concurrency.saturating_mul(self.sessions);
         let time = Duration::from_nanos;
         let think = match self.think {
             None => String::new(),
@@ -331,27 +377,41 @@ impl RecordedPlan {
             Some(Think { mean_ns, exponential: true }) => format!(" think ~{:?}", time(mean_ns)),
         };
         let Some(Arrivals { shape, spacing, .. }) = self.arrivals else {
-            return format!("×{in_flight}{think}");
+            return format!("×{}{think}", self.in_flight());
         };
         let shape = match shape {
             Shape::Rate { per_s } => format!("{per_s}/s"),
             Shape::Ramp { from_per_s, to_per_s } => format!("{from_per_s}..{to_per_s}/s"),
             Shape::Burst { calls, every_ns } => format!("{calls}/{:?}", time(every_ns)),
         };
+        self.begun_at(&shape, spacing)
+    }
+
+    /// The load of an open loop.
+    fn begun_at(&self, shape: &str, spacing: Spacing) -> String {
         let spacing = match spacing {
             Spacing::Constant => "",
             Spacing::Poisson => " poisson",
         };
-        format!("@{shape}{spacing} ≤{in_flight}")
+        format!("@{shape}{spacing} ≤{}", self.in_flight())
+    }
+
+    const fn in_flight(&self) -> u64 {
+        self.concurrency.saturating_mul(self.sessions)
     }
 }
 
 impl RecordedRun {
     /// Runs of one name measured the same: the seed of random arrivals is not in it.
     fn name(&self) -> String {
+        format!("{} {}", self.subject(), self.plan.load())
+    }
+
+    /// The server, its transport, and what is called.
+    fn subject(&self) -> String {
         let target = &self.target;
         let server = target.server.as_deref().unwrap_or(&target.target);
-        format!("{server} {} {} {}", target.transport, self.called(), self.plan.load())
+        format!("{server} {} {}", target.transport, self.called())
     }
 
     /// `echo`, or the kinds of a mix with their weights: `echo 3 + add 1`.

@@ -17,6 +17,10 @@ const STEADY_MIN: f64 = 20.0;
 
 pub(super) fn apply(table: &Table, found: &mut Found) {
     table.all().for_each(|side| little(&side, found));
+    // The others are about a load that was kept in flight.
+    if table.open {
+        return;
+    }
     table.all().for_each(|side| burst(&side, found));
     one_in_flight(table, found);
     for side in table.sides() {
@@ -39,7 +43,7 @@ fn little(side: &Side<'_>, found: &mut Found) {
         return;
     }
     let too_many = if firm { Impossible } else { Doubtful };
-    let min = side.one(Quantity::Min).map(|min| rate.low * min.low);
+    let min = side.one(Quantity::Min).filter(|_| !side.table.open).map(|min| rate.low * min.low);
     if let Some(least) = min.filter(|least| *least > load.high * (1.0 + SLACK)) {
         let numbers = format!(
             "{} × least latency = {} in flight, stated {}",

@@ -20,13 +20,15 @@ pub(super) fn apply(table: &Table, found: &mut Found) {
     }
 }
 
-/// Different rows with at least three measured figures, all the same.
+/// Different rows with at least three measured figures, all the same. The throughput of an open
+/// loop is that of its schedule.
 fn copied(table: &Table, found: &mut Found) {
     let mut seen: HashMap<String, &Row> = HashMap::new();
+    let is_measured = |q: Quantity| q.is_measured() && !(table.open && q == Quantity::Throughput);
     for row in &table.rows {
         let measured = table
             .cells(row)
-            .filter(|(column, cell)| column.quantity.is_measured() && cell.figure.is_some());
+            .filter(|(column, cell)| is_measured(column.quantity) && cell.figure.is_some());
         let texts: Vec<_> = measured.map(|(_, cell)| cell.text.as_str()).collect();
         if texts.len() < 3 {
             continue;

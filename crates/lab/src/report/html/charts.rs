@@ -5,10 +5,10 @@ use std::fmt::Write;
 use super::{resources, section, time};
 use crate::record::Latencies;
 use crate::report::Run;
-use crate::report::document::{Document, Group, Load, in_flight};
+use crate::report::document::{Document, Group, Load, size};
 use crate::report::markup::{e, short};
 use crate::report::svg::{Axis, COLOURS, Line, Lines, Mark, Row, Rows};
-use crate::report::terminal::{digits, ns, rate, time as shown_time};
+use crate::report::terminal::{digits, ns, rate, short_time, time as shown_time};
 use crate::stats::knee;
 
 /// Most groups that have charts of their own; the tables have all of them.
@@ -163,20 +163,15 @@ impl Group<'_> {
     }
 
     /// Throughput and latency by load.
-    #[allow(clippy::cast_precision_loss, reason = "a number of calls in flight")]
     fn ladder(&self) -> [Lines; 2] {
         let mut runs: Vec<&Run> =
             self.loads.iter().flat_map(|load| load.runs.iter().copied()).collect();
-        let size = |run: &Run| match &run.plan.arrivals {
-            Some(arrivals) => arrivals.rate_per_s(),
-            None => in_flight(run) as f64,
-        };
         runs.sort_by(|a, b| size(a).total_cmp(&size(b)));
         let label = match runs.first().and_then(|run| run.plan.arrivals.as_ref()) {
-            Some(_) => "calls meant per second",
+            Some(_) => "calls due per second",
             None => "calls in flight",
         };
-        let sizes: Vec<_> = runs.iter().map(|run| size(run)).filter(|size| *size > 0.0).collect();
+        let sizes: Vec<_> = runs.iter().copied().map(size).filter(|size| *size > 0.0).collect();
         let ends = sizes.first().zip(sizes.last()).map_or((1.0, 10.0), |(a, b)| (a / 1.2, b * 1.2));
         let ticks = || sizes.iter().map(|size| (*size, short_count(*size)));
         let x = || Axis::named(label, ends, ticks());
@@ -273,20 +268,12 @@ pub(super) fn chart(
 ) -> Lines {
     lines.retain(|line| !line.points.is_empty());
     let values: Vec<_> = lines.iter().flat_map(|line| &line.points).map(|(_, y)| *y).collect();
-    let y =
-        if log { Axis::log(what, values, tick) } else { Axis::linear(what, values, short_count) };
+    let y = if log {
+        Axis::log(what, values, short_time)
+    } else {
+        Axis::linear(what, values, short_count)
+    };
     Lines { title: title.to_owned(), text: text.to_owned(), x, y, lines, mark: None }
-}
-
-/// A time at a tick: `10 ms`, `1.5 µs`.
-fn tick(ns: f64) -> String {
-    let text = shown_time(Some(ns));
-    match text.split_once(' ') {
-        Some((digits, unit)) if digits.contains('.') => {
-            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => text,
-    }
 }
 
 /// `12k`, `1.5M`: a number that fits at a tick.

@@ -8,11 +8,14 @@ use crate::report::document::Document;
 use crate::report::found::Cell;
 use crate::report::markup::{e, short};
 use crate::report::terminal::{bytes, count, digits, na, ns, rate, time};
-use crate::report::{Limit, Ratio, Ratios, Results, Run};
+use crate::report::{Limit, Ratio, Ratios, Results, Run, open as schedule};
 use crate::verdict::{Side, Verdict};
 
 /// Most rows of a table.
 const ROWS_MAX: usize = 80;
+
+/// Columns of the figures that every load has.
+const FIGURES: usize = 12;
 
 /// Most failures that are told in full.
 const TOLD_MAX: usize = 20;
@@ -26,11 +29,14 @@ impl Document {
                 rows.push(figures("— its floor", floor, None));
             }
         }
+        let opened = self.open_titles();
+        rows.iter_mut().for_each(|row| row.truncate(FIGURES + opened.len()));
         section(out, "At a glance", |out| {
-            let head = [
+            let head: [&str; FIGURES] = [
                 "run", "calls/s", "÷ floor", "min", "mean", "p50", "p90", "p95", "p99", "p99.9",
                 "max", "failed",
             ];
+            let head = [&head, opened].concat();
             let caption = "Latency of the calls that succeeded, from their intended start; n/a: too few samples";
             out.push_str(&table(caption, &head, rows));
             if let Some(chart) = self.throughputs() {
@@ -218,6 +224,7 @@ fn figures(name: &str, of: &Results, ratios: Option<&Ratios>) -> Vec<Cell> {
     ];
     row.extend(quantiles.map(|value| (time(ns(value)), false)));
     row.push((count(of.errors.total()), of.errors.total() > 0));
+    row.extend(schedule::cells(of));
     row
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::environment::Environment;
-use crate::report::tests::{HOSTILE, elements, hostile, sample};
+use crate::report::tests::{HOSTILE, begun_at, elements, hostile, sample};
 use crate::report::{Missing, Report};
 use crate::verdict::{Contest, Role};
 
@@ -105,17 +105,7 @@ fn a_ladder_has_a_knee_where_it_bends() {
 
 #[test]
 fn an_open_loop_shows_both_starts() {
-    let mut run = sample(5_000, false);
-    run.plan.arrivals = serde_json::from_value(serde_json::json!({
-        "shape": "rate", "per_s": 1_000.0, "spacing": "constant", "seed": 1,
-    }))
-    .unwrap();
-    let open = serde_json::json!({
-        "calls_due": 5_100, "calls_missed": 100, "calls_late": 2_500, "late_share": 0.5,
-        "lateness_max_ns": 1, "pacing_error_p50_ns": 1, "pacing_error_p99_ns": 1,
-        "latency_raw": run.results.latency, "latency_raw_histogram": run.results.latency_histogram,
-    });
-    run.results.open = serde_json::from_value(open).unwrap();
+    let run = begun_at(1_000.0, 5_000, 100);
     let document = Document::of(&Report::new(Environment::look(), vec![run]));
     let html = document.to_html();
     for part in [

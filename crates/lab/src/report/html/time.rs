@@ -101,14 +101,24 @@ pub(super) fn table(out: &mut String, loads: &[Load<'_>]) {
     out.push_str("</details>");
 }
 
+/// The seconds but for a last one of less than half of their length: it was cut off by the end, and
+/// holds what was still in flight then more than what was begun in it.
+fn whole(seconds: &[Second]) -> &[Second] {
+    match seconds.split_last() {
+        Some((last, whole @ [first, ..])) if last.length_ns < first.length_ns / 2 => whole,
+        _ => seconds,
+    }
+}
+
 /// The parts of a load's runs, one run after the other, at most [`POINTS_MAX`].
+#[allow(clippy::cast_precision_loss, reason = "nanoseconds of a run")]
 fn parts(load: &Load<'_>) -> Vec<Part> {
     let (mut parts, mut before_s) = (Vec::new(), 0.0);
     let each = (POINTS_MAX / load.runs.len().max(1)).max(1);
     for run in load.runs.iter().take(POINTS_MAX) {
         let mut of = of_run(&run.results, each);
         of.iter_mut().for_each(|part| part.at_s += before_s);
-        before_s = of.last().map_or(before_s, |last| last.at_s + last.length_s / 2.0);
+        before_s += run.results.wall_ns as f64 / 1e9;
         parts.append(&mut of);
     }
     parts
@@ -117,6 +127,7 @@ fn parts(load: &Load<'_>) -> Vec<Part> {
 fn of_run(results: &Results, parts_max: usize) -> Vec<Part> {
     let (seconds, slices) = (&results.seconds, &results.slices);
     if seconds.len() > slices.len() {
+        let seconds = whole(seconds);
         seconds.chunks(seconds.len().div_ceil(parts_max).max(1)).map(of_seconds).collect()
     } else {
         let mut before_ns = 0;
@@ -166,6 +177,7 @@ fn of_slices(slices: &[Slice], before_ns: &mut u64) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Run;
     use crate::report::tests::sample;
 
     fn second(start_s: u64, us: std::ops::Range<u64>) -> Second {
@@ -195,6 +207,22 @@ mod tests {
             (990_000..=1_001_000).contains(&p50),
             "{p50}: between the two, not the mean of both"
         );
+    }
+
+    #[test]
+    fn a_last_second_that_was_cut_off_is_not_drawn() {
+        let mut run = sample(100, false);
+        run.results.seconds = (0..4).map(|at| second(at, 1_000..1_189)).collect();
+        let last = &mut run.results.seconds[3];
+        (last.length_ns, last.calls_ok) = (17_463_101, 4);
+        run.results.wall_ns = 3_017_463_101;
+        let twice = |run: &Run| parts(&Load { name: "one".to_owned(), runs: vec![run, run] });
+        let drawn = twice(&run);
+        let rates: Vec<_> = drawn.iter().map(|part| part.throughput_per_s).collect();
+        assert_eq!(rates, [189.0; 6]);
+        assert!((drawn[3].at_s - 3.517).abs() < 1e-3, "the second begins where the first ended");
+        run.results.seconds[3].length_ns = 500_000_000;
+        assert_eq!(twice(&run).len(), 8, "a half says something");
     }
 
     #[test]

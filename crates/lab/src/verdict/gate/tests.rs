@@ -149,8 +149,88 @@ fn an_interrupted_run_passes_nothing() {
     let mut short = result(&STEADY);
     short["runs"][0]["interrupted"] = json!(true);
     assert_eq!(judged(&result(&STEADY), &short, "default", "").outcome, Outcome::CannotTell);
+    for (before, after, note) in [
+        (&short, &result(&STEADY), "the run of the baseline was interrupted"),
+        (&result(&STEADY), &short, "the run of the result was interrupted"),
+        (&short, &short, "both runs were interrupted"),
+    ] {
+        let found = judged(before, after, "default", "");
+        let told = found.findings.iter().find(|finding| finding.what == "error_rate").unwrap();
+        assert_eq!((found.outcome, told.note.as_str()), (Outcome::CannotTell, note));
+    }
     short["runs"][0]["results"]["errors"]["timeout"] = json!(3);
     assert_eq!(judged(&result(&STEADY), &short, "default", "").outcome, Outcome::Regression);
+}
+
+/// A search that found this rate, with the runs at it and at the next one, where calls fail.
+fn searched(limit: Option<f64>) -> Value {
+    let rate = limit.unwrap_or(9.0);
+    let (mut search, mut fails) = (at(rate), at(1.03 * rate));
+    fails["runs"][0]["results"]["errors"]["timeout"] = json!(500);
+    let runs = search["runs"].as_array_mut().unwrap();
+    if limit.is_none() {
+        runs.clear();
+    }
+    runs.push(fails["runs"][0].take());
+    search["limit"] = json!({"conditions": "errors=0", "limit_per_s": limit, "unfinished": null});
+    search
+}
+
+#[test]
+fn of_a_search_the_rate_is_judged_that_holds() {
+    use Outcome::{CannotTell, Pass, Regression};
+    for (before, after, profile, outcome) in [
+        (Some(200.0), Some(200.0), "default", Pass),
+        (Some(200.0), Some(181.0), "default", Pass),
+        (Some(200.0), Some(180.0), "default", Regression),
+        (Some(200.0), Some(160.0), "cmcp-inline", Pass),
+        (Some(200.0), Some(900.0), "default", Pass),
+        (Some(200.0), None, "default", Regression),
+        (None, Some(200.0), "default", CannotTell),
+        (None, None, "default", CannotTell),
+    ] {
+        let found = judged(&searched(before), &searched(after), profile, "");
+        assert_eq!((found.outcome, found.findings.len()), (outcome, 1), "{found:#?}");
+        assert_eq!(found.findings[0].what, "limit");
+    }
+    let found = judged(&searched(Some(200.0)), &searched(Some(190.0)), "default", "");
+    let Finding { run, baseline, result, ratio, limit, note, .. } = &found.findings[0];
+    assert_eq!(run, "s stdio echo @limit ≤4 errors=0");
+    assert_eq!((baseline.as_str(), result.as_str(), limit.as_str()), ("200/s", "190/s", "−10.0 %"));
+    assert_eq!(
+        (ratio.unwrap().value, note.as_str()),
+        (0.95, "within 3 %: the precision of the search")
+    );
+}
+
+#[test]
+fn a_search_is_compared_with_one_for_the_same() {
+    let one = searched(Some(200.0));
+    let mut other = one.clone();
+    other["limit"]["conditions"] = json!("p99<50ms");
+    for (before, after) in [(&one, &other), (&one, &at(200.0)), (&at(200.0), &one)] {
+        let found = judged(before, after, "default", "");
+        assert_eq!((found.outcome, found.findings.len()), (Outcome::CannotTell, 1), "{found:#?}");
+        assert_eq!(found.findings[0].what, "presence");
+    }
+    let mut short = one.clone();
+    short["limit"]["unfinished"] = json!("it was stopped");
+    for (before, after, part) in [(&short, &one, "the baseline"), (&one, &short, "the result")] {
+        let found = judged(before, after, "default", "");
+        assert_eq!(found.outcome, Outcome::CannotTell);
+        assert!(found.findings[0].note.contains(part), "{found:#?}");
+    }
+}
+
+#[test]
+fn assertions_on_a_search_are_about_the_run_that_holds() {
+    let of = |limit, text: &str| {
+        let found = judged(&searched(Some(200.0)), &searched(limit), "default", text);
+        (found.outcome, found.findings.len())
+    };
+    assert_eq!(of(Some(200.0), "errors=0,p99<5ms"), (Outcome::Pass, 3));
+    assert_eq!(of(Some(200.0), "p99<1ms"), (Outcome::Regression, 2));
+    assert_eq!(of(None, "p99<1ms"), (Outcome::Regression, 1));
 }
 
 #[test]
