@@ -314,13 +314,17 @@ pub(super) fn cells(rows: Vec<Vec<String>>) -> Vec<Vec<Cell>> {
     rows.into_iter().map(|row| row.into_iter().map(|text| (text, false)).collect()).collect()
 }
 
-/// A table of figures; the first column names the row.
+/// A table of figures; the first column names the row. A column in which nothing stands is left out.
 pub(super) fn table(caption: &str, head: &[&str], rows: Vec<Vec<Cell>>) -> String {
-    let mut out = open(caption, "", head);
+    let stands =
+        |at: usize| rows.iter().any(|row| row.get(at).is_some_and(|(text, _)| !text.is_empty()));
+    let kept: Vec<_> = (0..head.len()).filter(|at| *at == 0 || stands(*at)).collect();
+    let head: Vec<_> = kept.iter().filter_map(|at| head.get(*at).copied()).collect();
+    let mut out = open(caption, "", &head);
     let more = rows.len().saturating_sub(ROWS_MAX);
     for row in rows.into_iter().take(ROWS_MAX) {
         out.push_str("<tr>");
-        for (at, (text, failed)) in row.iter().enumerate() {
+        for (at, (text, failed)) in kept.iter().filter_map(|at| Some((*at, row.get(*at)?))) {
             let _ = match (at, failed) {
                 (0, _) => write!(out, "<th scope=\"row\">{}</th>", e(&short(text, 120))),
                 (_, true) => write!(out, "<td class=\"fail\">{}</td>", e(&short(text, 200))),
