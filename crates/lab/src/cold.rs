@@ -124,7 +124,7 @@ pub fn cold_start(
             let why = failed.pop().map(|what| Error::Unreachable { what });
             return Err(why.unwrap_or(Error::Interrupted));
         }
-        Ok(ColdStart { asked: starts, ..ColdStart::of(fresh, &samples, failed, last) })
+        Ok(ColdStart::of(fresh, starts, &samples, failed, last))
     })?
 }
 
@@ -219,7 +219,13 @@ impl Sample {
 }
 
 impl ColdStart {
-    fn of(fresh: &Fresh, samples: &[Sample], failed: Vec<String>, tool: Option<String>) -> Self {
+    fn of(
+        fresh: &Fresh,
+        asked: usize,
+        samples: &[Sample],
+        failed: Vec<String>,
+        tool: Option<String>,
+    ) -> Self {
         let all = |part: fn(&Sample) -> Option<Duration>| {
             Spread::of(samples.iter().filter_map(part).map(ns).collect())
         };
@@ -228,7 +234,7 @@ impl ColdStart {
             target: fresh.name(),
             fresh: if runs_already { "connection" } else { "process" }.to_owned(),
             tool,
-            asked: samples.len() + failed.len(),
+            asked,
             starts: samples.len() + failed.len(),
             failed: failed.len(),
             first_failure: failed.into_iter().next(),

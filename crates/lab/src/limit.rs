@@ -46,8 +46,8 @@ const DEVIATIONS: f64 = 4.0;
 /// How many times the latency of a server at rest a call may take when it has come to rest again.
 const AT_REST: f64 = 3.0;
 
-/// Added to it, in seconds: what a busy machine takes.
-const AT_REST_MORE_S: f64 = 0.001;
+/// Added to it, in nanoseconds: what a busy machine takes.
+const AT_REST_MORE_NS: f64 = 1e6;
 
 /// Longest time for a server to come to rest after a rate that was too high.
 const REST_MAX: Duration = Duration::from_secs(30);
@@ -169,8 +169,8 @@ struct Probing<'a> {
     /// At the highest rate that held, and at the lowest that did not.
     best: [Option<(Rung, Probe)>; 2],
     all: Vec<Probe>,
-    /// Seconds that a call takes when nothing else is to be done.
-    idle_s: f64,
+    /// Nanoseconds that a call takes when nothing else is to be done.
+    idle_ns: f64,
     /// Whether the server was, when it was last asked.
     is_at_rest: bool,
 }
@@ -179,13 +179,13 @@ impl<'a> Probing<'a> {
     /// The warm-up, one call in flight per session, which shows a rate that the server can bear.
     async fn begin(plan: &'a Plan, conditions: &'a Assertions, rig: Rig) -> (Self, Search) {
         let (best, all) = ([None, None], Vec::new());
-        let mut probing = Self { plan, conditions, rig, best, all, idle_s: 0.0, is_at_rest: true };
+        let mut probing = Self { plan, conditions, rig, best, all, idle_ns: 0.0, is_at_rest: true };
         let until = match plan.warmup {
             Until::Calls(0) | Until::Elapsed(Duration::ZERO) => Until::Calls(3),
             until => until,
         };
         let seen = probing.one_at_a_time(until).await;
-        probing.idle_s = seen.latency.mean_ns.unwrap_or_default() / 1e9;
+        probing.idle_ns = seen.latency.mean_ns.unwrap_or_default();
         (probing, Search::from(seen.throughput_per_s))
     }
 
@@ -202,7 +202,7 @@ impl<'a> Probing<'a> {
     #[allow(clippy::cast_precision_loss, reason = "a latency needs three digits")]
     async fn rest(&mut self) -> bool {
         let (began, sessions) = (Instant::now(), self.plan.sessions as u64);
-        let at_rest_ns = 1e9 * (AT_REST * self.idle_s + AT_REST_MORE_S);
+        let at_rest_ns = AT_REST * self.idle_ns + AT_REST_MORE_NS;
         while !self.rig.is_over(&[]) {
             let seen = self.one_at_a_time(Until::Calls(sessions)).await;
             let slowest = seen.latency.max_ns.filter(|_| seen.errors.total() == 0);

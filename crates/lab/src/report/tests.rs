@@ -79,6 +79,18 @@ pub(crate) fn begun_at(per_s: f64, calls: u64, missed: u64) -> Run {
 }
 
 #[test]
+fn late_calls_are_laid_to_what_held_them_up() {
+    let Results { latency, open, .. } = begun_at(1_000.0, 2_000, 0).results;
+    let (mut open, p50_ns) = (open.unwrap(), latency.p50_ns.map(|ns| 10 * ns));
+    assert_eq!(open.hidden(&latency), None);
+    let late = Latency { p50_ns, ..latency };
+    let said = |open: &Open| open.hidden(&late).unwrap();
+    assert!(said(&open).contains("there was room for them: this machine was busy"));
+    open.calls_blocked = open.calls_late;
+    assert!(said(&open).contains("while the server held up those before them"));
+}
+
+#[test]
 fn json_reads_back_and_its_histogram_gives_the_printed_percentiles() {
     let report = Report::new(Environment::look(), vec![sample(5_000, true)]);
     let json = serde_json::to_string(&report).unwrap();
