@@ -9,6 +9,7 @@ mod icount;
 mod interop;
 mod run;
 mod speed;
+mod supply;
 mod test;
 mod tidy;
 
@@ -23,7 +24,8 @@ cargo xtask CHORE
 
   test [--fast]    check, then every test; --fast leaves out the interop tests
   check            tidy, format, clippy and docs; stops at the first failure
-  tidy             only the project's own rules: edges, lengths, words, licences
+  tidy             only the project's own rules: edges, lengths, words
+  supply           licences, sources and known vulnerabilities of what we depend on (Python)
   interop          only the tests against other implementations (Node, Python)
   conformance      only the official conformance suite (Node)
   fuzz [SECONDS]   each fuzz target for SECONDS (default 60); needs cargo-fuzz
@@ -59,6 +61,7 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         ["test", "--fast"] => test::test(root, test::Interop::LeaveOut),
         ["check"] => check::check(root),
         ["tidy"] => tidy::tidy(root),
+        ["supply"] => supply::supply(root, true).map(drop),
         ["interop"] => test::interop(root),
         ["conformance"] => test::conformance(root),
         ["fuzz"] => fuzz::fuzz(root, fuzz::SECONDS_DEFAULT),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{is_null, licence, members, text};
+use super::{is_null, members, text};
 
 /// The file with one line for each third-party crate that we name in a manifest.
 pub const DEPENDENCIES: &str = "DEPENDENCIES.md";
@@ -34,7 +34,6 @@ const EDGES_OF_TESTS: [(&str, &[&str]); 2] = [
 pub fn breaches(metadata: &Value, dependencies_text: &str) -> Vec<String> {
     let mut breaches = edges(metadata);
     breaches.extend(undocumented(metadata, dependencies_text));
-    breaches.extend(licences(metadata));
     breaches
 }
 
@@ -80,19 +79,6 @@ fn undocumented(metadata: &Value, dependencies_text: &str) -> Vec<String> {
     missing
         .map(|name| {
             format!("{DEPENDENCIES} has no line for `{name}`: need, alternatives, cost, exit")
-        })
-        .collect()
-}
-
-fn licences(metadata: &Value) -> Vec<String> {
-    let packages = metadata.get("packages").and_then(Value::as_array).into_iter().flatten();
-    let refused = packages.filter(|package| !licence::is_allowed(text(package, "license")));
-    refused
-        .map(|package| {
-            let [name, version, licence] = ["name", "version", "license"].map(|k| text(package, k));
-            format!(
-                "{name} {version}: its licence, `{licence}`, is not in xtask/src/tidy/licence.rs"
-            )
         })
         .collect()
 }
@@ -164,18 +150,5 @@ mod tests {
         let breaches = undocumented(&metadata, "| `tokio` | async |\n64 bytes\n");
         assert_eq!(breaches.len(), 2);
         assert!(breaches[0].contains("`bytes`") && breaches[1].contains("`proptest`"));
-    }
-
-    #[test]
-    fn a_refused_licence_is_named() {
-        let metadata = json!({ "packages": [
-            { "name": "good", "version": "1.0.0", "license": "MIT OR GPL-3.0" },
-            { "name": "bad", "version": "1.0.0", "license": "GPL-3.0" },
-            { "name": "silent", "version": "1.0.0", "license": null },
-        ]});
-        let breaches = licences(&metadata);
-        assert_eq!(breaches.len(), 2);
-        assert!(breaches[0].starts_with("bad 1.0.0: its licence, `GPL-3.0`"));
-        assert!(breaches[1].starts_with("silent 1.0.0"));
     }
 }

@@ -1,11 +1,10 @@
 //! The project's own rules, which no compiler knows.
 //!
-//! * `graph` which crate may depend on which; licences; a line for every dependency
+//! * `graph` which crate may depend on which; a line for every dependency
 //! * `files` length, words and machine paths
 
 mod files;
 mod graph;
-mod licence;
 
 use std::path::Path;
 
