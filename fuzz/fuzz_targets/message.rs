@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// Every noted part with its path.
-const PARTS: [(Part, &[&str]); 30] = [
+const PARTS: [(Part, &[&str]); 34] = [
     (Part::JsonRpc, &["jsonrpc"]),
     (Part::Id, &["id"]),
     (Part::Method, &["method"]),
@@ -28,6 +28,10 @@ const PARTS: [(Part, &[&str]); 30] = [
     (Part::InputResponses, &["params", "inputResponses"]),
     (Part::RequestState, &["params", "requestState"]),
     (Part::TaskId, &["params", "taskId"]),
+    (Part::Ref, &["params", "ref"]),
+    (Part::RefType, &["params", "ref", "type"]),
+    (Part::RefName, &["params", "ref", "name"]),
+    (Part::RefUri, &["params", "ref", "uri"]),
     (Part::ProgressToken, &["params", "_meta", "progressToken"]),
     (Part::ProtocolVersion, &["params", "_meta", "io.modelcontextprotocol/protocolVersion"]),
     (Part::ClientCapabilities, &["params", "_meta", "io.modelcontextprotocol/clientCapabilities"]),

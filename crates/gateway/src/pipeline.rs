@@ -165,24 +165,13 @@ fn route<'a>(view: &'a View, request: &Relayed) -> Result<&'a Route, ErrorObject
 
 /// Where an argument is completed: at the server of its prompt or template.
 fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObject> {
-    #[derive(serde::Deserialize)]
-    struct Params<'a> {
-        #[serde(rename = "ref", borrow)]
-        reference: Reference<'a>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Reference<'a> {
-        #[serde(borrow)]
-        name: Option<Cow<'a, str>>,
-        #[serde(borrow)]
-        uri: Option<Cow<'a, str>>,
-    }
-    let params: Params<'_> = serde_json::from_slice(message.part(Part::Params).unwrap_or(b"{}"))
-        .map_err(|error| ErrorObject::invalid_params(format!("bad `ref`: {error}")))?;
-    let found = match (params.reference.name, params.reference.uri) {
-        (Some(name), _) => view.snapshot.prompt(&name),
-        (None, Some(uri)) => view.snapshot.template(&uri),
-        (None, None) => None,
+    let found = match message.text(Part::RefType).as_deref() {
+        Some("ref/prompt") => view.snapshot.prompt(&text(message, Part::RefName, "ref.name")?),
+        Some("ref/resource") => view.snapshot.template(&text(message, Part::RefUri, "ref.uri")?),
+        _ => {
+            let why = "`ref.type` must be \"ref/prompt\" or \"ref/resource\"";
+            return Err(ErrorObject::invalid_params(why));
+        }
     };
     found.ok_or_else(|| ErrorObject::invalid_params("`ref` names nothing that is known here"))
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcplane::proto::headers::{self, ParamHeader};
+use mcplane::proto::message::is_lookalike;
 use mcplane::proto::method::Method;
 use mcplane::proto::types::{
     Entries, Implementation, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool,
@@ -259,6 +260,7 @@ impl List {
             return;
         }
         let entry = match kind {
+            _ if has_two_names(raw, kind) => Err(Unfit::Malformed),
             Kind::Tools => tool(raw, lenient),
             Kind::Prompts => plain::<Prompt>(raw, |prompt| prompt.name),
             Kind::Resources => plain::<Resource>(raw, |resource| resource.uri),
@@ -274,6 +276,12 @@ impl List {
             Err(Unfit::Misannotated) => self.left_out.misannotated += 1,
         }
     }
+}
+
+/// Whether some clients would see the entry under another name than the catalog has it.
+fn has_two_names(raw: &RawValue, kind: Kind) -> bool {
+    let members = serde_json::from_str::<Entries<&RawValue>>(raw.get());
+    members.is_ok_and(|members| members.iter().any(|(key, _)| is_lookalike(key, kind.key())))
 }
 
 enum Unfit {

@@ -176,6 +176,14 @@ pub fn split_batch(bytes: &Bytes) -> Result<Vec<Bytes>, ScanFailure> {
     Ok(ranges.into_iter().map(|range| bytes.slice(range)).collect())
 }
 
+/// Whether a key, decoded, is not `known` and yet passes for it: with a reader that ignores case (the
+/// letters beyond ASCII that fold to ASCII included) or drops control characters, or for which a
+/// string ends at a NUL. The scan refuses such keys wherever it looks.
+#[must_use]
+pub fn is_lookalike(key: &str, known: &str) -> bool {
+    part::lookalike(&[known.as_bytes()], key.as_bytes()).is_some()
+}
+
 /// Decodes a JSON string; `None` for any other JSON.
 pub(crate) fn decode_text(json: &[u8]) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 macro_rules! parts {
-    ($($inside:ident { $($(#[$doc:meta])* $part:ident = $key:literal;)* })*) => {
+    ($($inside:ident { $($(#[$doc:meta])* $part:ident = $key:literal;)* } + [$($other:literal),*])*) => {
         /// A member of a message whose span the scan notes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -12,7 +12,7 @@ macro_rules! parts {
         }
 
         impl Part {
-            pub(super) const COUNT: usize = [$($(Self::$part),*),*].len();
+            pub(super) const COUNT: usize = [$($(Self::$part,)*)*].len();
 
             /// The noted member called `key` of the object `inside`.
             pub(super) fn find(inside: Inside, key: &[u8]) -> Option<Self> {
@@ -22,6 +22,16 @@ macro_rules! parts {
                         _ => None,
                     },)*
                 }
+            }
+
+            /// The key that `inside` is read for and that some reader takes `key` for, although it
+            /// is another one.
+            pub(super) fn lookalike(inside: Inside, key: &[u8]) -> Option<&'static str> {
+                let known: &[&'static [u8]] = match inside {
+                    $(Inside::$inside => &[$($other.as_slice(),)* $($key.as_slice()),*],)*
+                };
+                let alike = lookalike(known, key)?;
+                std::str::from_utf8(alike).ok()
             }
 
             /// The member's key, for error messages.
@@ -34,6 +44,7 @@ macro_rules! parts {
     };
 }
 
+// After each object the other keys that somebody here reads in it, the most frequent first.
 parts! {
     Envelope {
         /// `jsonrpc`
@@ -48,7 +59,7 @@ parts! {
         Result = b"result";
         /// `error`
         Error = b"error";
-    }
+    } + []
     Params {
         /// `params.name`
         Name = b"name";
@@ -70,7 +81,21 @@ parts! {
         RequestState = b"requestState";
         /// `params.taskId`
         TaskId = b"taskId";
-    }
+        /// `params.ref` of `completion/complete`
+        Ref = b"ref";
+    } + [
+        b"argument", b"level", b"data", b"progress", b"total", b"message", b"notifications", b"task",
+        b"protocolVersion", b"capabilities", b"clientInfo", b"mode", b"requestedSchema",
+        b"elicitationId", b"messages", b"tools"
+    ]
+    Ref {
+        /// `params.ref.type`
+        RefType = b"type";
+        /// `params.ref.name` of `ref/prompt`
+        RefName = b"name";
+        /// `params.ref.uri` of `ref/resource`
+        RefUri = b"uri";
+    } + []
     ParamsMeta {
         /// `params._meta.progressToken`
         ProgressToken = b"progressToken";
@@ -86,7 +111,7 @@ parts! {
         SubscriptionId = b"io.modelcontextprotocol/subscriptionId";
         /// `params._meta.traceparent`
         TraceParent = b"traceparent";
-    }
+    } + [b"tracestate", b"baggage"]
     Result {
         /// `result.resultType` (2026-07-28)
         ResultType = b"resultType";
@@ -100,11 +125,18 @@ parts! {
         TtlMs = b"ttlMs";
         /// `result.cacheScope` (2026-07-28)
         CacheScope = b"cacheScope";
-    }
+    } + [
+        b"content", b"structuredContent", b"contents", b"messages", b"tools", b"prompts", b"resources",
+        b"resourceTemplates", b"completion", b"inputRequests", b"requestState", b"protocolVersion",
+        b"supportedVersions", b"capabilities", b"serverInfo", b"instructions", b"action"
+    ]
+    ResultMeta {} + [
+        b"io.modelcontextprotocol/serverInfo", b"io.modelcontextprotocol/subscriptionId"
+    ]
     Error {
         /// `error.code`
         ErrorCode = b"code";
-    }
+    } + [b"message", b"data"]
 }
 
 /// An object whose members the scan looks at.
@@ -112,9 +144,48 @@ parts! {
 pub(super) enum Inside {
     Envelope,
     Params,
+    Ref,
     ParamsMeta,
     Result,
+    ResultMeta,
     Error,
+}
+
+/// The one of `known` that a reader takes `key` for which ignores case or drops control characters,
+/// or for which a string ends at a NUL. `None` for `known` itself.
+pub(super) fn lookalike<'k>(known: &[&'k [u8]], key: &[u8]) -> Option<&'k [u8]> {
+    let alike = if key.iter().all(|byte| (0x20..0x7f).contains(byte)) {
+        known.iter().find(|known| known.eq_ignore_ascii_case(key))
+    } else {
+        let key = std::str::from_utf8(key).ok()?;
+        known.iter().find(|known| passes_for(key, known))
+    };
+    alike.copied().filter(|alike| *alike != key)
+}
+
+fn passes_for(key: &str, known: &[u8]) -> bool {
+    let mut rest = known;
+    for letter in key.chars() {
+        match rest.split_first() {
+            None if letter == '\0' => return true,
+            _ if letter.is_control() => {}
+            Some((first, others)) if folded(letter) == char::from(first.to_ascii_lowercase()) => {
+                rest = others;
+            }
+            _ => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+/// Lower case, and the four letters beyond ASCII whose other case is an ASCII letter.
+const fn folded(letter: char) -> char {
+    match letter {
+        'ſ' => 's',
+        '\u{212a}' => 'k',
+        'ı' | 'İ' => 'i',
+        other => other.to_ascii_lowercase(),
+    }
 }
 
 /// Where each part's value is. A message is at most 4 GiB, so that a span takes 8 bytes.

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::Kind;
 use super::part::{Inside, Part, Spans};
-use crate::error::{Code, ErrorObject};
+use crate::error::{Code, ErrorObject, shorten};
 use crate::id::Id;
 use crate::limits::{DEPTH_MAX, MESSAGE_BYTES_MAX};
 use crate::method::Method;
@@ -57,6 +57,25 @@ pub enum ScanError {
         /// The key.
         key: &'static str,
         /// Where the second one's value begins.
+        at: usize,
+    },
+    /// A key that some reader takes for one that decides something: it would see another message.
+    #[error(
+        "key {key:?} at byte {at} passes for {alike:?} where case or control characters do not \
+         count: spell it exactly, or leave it out"
+    )]
+    LookalikeKey {
+        /// The key, shortened.
+        key: Box<str>,
+        /// The key that it passes for.
+        alike: &'static str,
+        /// Where it begins.
+        at: usize,
+    },
+    /// A key with half of a surrogate pair is no text: readers do not agree on what it is.
+    #[error("the key at byte {at} has half of a surrogate pair")]
+    BadKey {
+        /// Where it begins.
         at: usize,
     },
     /// `jsonrpc` is absent or not `"2.0"`.
@@ -265,12 +284,11 @@ impl<'a> Scan<'a> {
             let start = self.at;
             match part.and_then(look_into) {
                 Some(inner) if self.peek() == Some(b'{') => self.object(inner, depth + 1)?,
-                Some(inner) => {
+                inner => {
                     self.value(depth)?;
-                    self.fault.get_or_insert_with(|| inner.not_an_object());
-                }
-                None => {
-                    self.value(depth)?;
+                    if let Some(error) = inner.and_then(Inside::not_an_object) {
+                        self.fault.get_or_insert(error);
+                    }
                 }
             }
             if let Some(part) = part
@@ -294,12 +312,25 @@ impl<'a> Scan<'a> {
             return Err(ScanError::NotJson { at: self.at, expected: "a string as key" });
         }
         let start = self.at;
-        if self.string()? {
-            let json = self.bytes.get(start..self.at).unwrap_or_default();
-            return Ok(super::decode_text(json).and_then(|key| Part::find(inside, key.as_bytes())));
+        let escaped = self.string()?;
+        let json = self.bytes.get(start..self.at).unwrap_or_default();
+        let decoded = if escaped { super::decode_text(json) } else { None };
+        let key = match &decoded {
+            Some(text) => text.as_bytes(),
+            None if escaped => {
+                self.fault.get_or_insert(ScanError::BadKey { at: start });
+                return Ok(None);
+            }
+            None => json.get(1..json.len() - 1).unwrap_or_default(),
+        };
+        let part = Part::find(inside, key);
+        if part.is_none()
+            && let Some(alike) = Part::lookalike(inside, key)
+        {
+            let key = shorten(&String::from_utf8_lossy(key)).into();
+            self.fault.get_or_insert(ScanError::LookalikeKey { key, alike, at: start });
         }
-        let key = self.bytes.get(start + 1..self.at - 1).unwrap_or_default();
-        Ok(Part::find(inside, key))
+        Ok(part)
     }
 
     /// Any value. Iterative, so that depth costs no stack: bit `n` of `kinds` tells whether the
@@ -504,21 +535,25 @@ impl<'a> Scan<'a> {
 const fn look_into(part: Part) -> Option<Inside> {
     match part {
         Part::Params => Some(Inside::Params),
+        Part::Ref => Some(Inside::Ref),
         Part::Meta => Some(Inside::ParamsMeta),
         Part::Result => Some(Inside::Result),
+        Part::ResultMeta => Some(Inside::ResultMeta),
         Part::Error => Some(Inside::Error),
         _ => None,
     }
 }
 
 impl Inside {
-    const fn not_an_object(self) -> ScanError {
+    /// What is wrong if it is something else; `None` where that is for others to judge.
+    const fn not_an_object(self) -> Option<ScanError> {
         match self {
-            Self::Params => ScanError::BadParams,
-            Self::ParamsMeta => ScanError::BadMeta,
-            Self::Result => ScanError::BadOutcome("result"),
-            Self::Error => ScanError::BadOutcome("error"),
-            Self::Envelope => ScanError::NotObject,
+            Self::Params => Some(ScanError::BadParams),
+            Self::ParamsMeta => Some(ScanError::BadMeta),
+            Self::Result => Some(ScanError::BadOutcome("result")),
+            Self::Error => Some(ScanError::BadOutcome("error")),
+            Self::Envelope => Some(ScanError::NotObject),
+            Self::Ref | Self::ResultMeta => None,
         }
     }
 }

@@ -106,6 +106,79 @@ fn duplicate_keys_that_decide_something_are_refused_however_they_are_spelled() {
 }
 
 #[test]
+fn keys_that_pass_for_one_that_decides_something_are_refused() {
+    let call = |envelope: &str, params: &str, meta: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call"{envelope},"params":{{"name":"a"{params},
+            "_meta":{{"progressToken":1{meta}}}}}}}"#
+        )
+    };
+    let answer = |result: &str, meta: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":1{result},"_meta":{{"y":1{meta}}}}}}}"#)
+    };
+    for (text, key) in [
+        (call(r#","ID":2"#, "", ""), "id"),
+        (call(r#","iD":2"#, "", ""), "id"),
+        (call(",\"\u{131}d\":2", "", ""), "id"),
+        (call(r#","Method":"x""#, "", ""), "method"),
+        (call(r#","Params":{"name":"b"}"#, "", ""), "params"),
+        (call(r#","param\u017f":{}"#, "", ""), "params"),
+        (call(",\"par\u{7f}ams\":{}", "", ""), "params"),
+        (call(r#","JSONRPC":"1""#, "", ""), "jsonrpc"),
+        (call("", r#","Name":"b""#, ""), "name"),
+        (call("", r#","name\u0000":"b""#, ""), "name"),
+        (call("", r#","name\u0000x":"b""#, ""), "name"),
+        (call("", r#","\u0000na\u0001me":"b""#, ""), "name"),
+        (call("", r#","N\u0061ME":"b""#, ""), "name"),
+        (call("", r#","URI":"b""#, ""), "uri"),
+        (call("", r#","_Meta":{}"#, ""), "_meta"),
+        (call("", r#","REF":{}"#, ""), "ref"),
+        (call("", r#","ref":{"type":"ref/prompt","Name":"b"}"#, ""), "name"),
+        (call("", r#","Level":"debug""#, ""), "level"),
+        (call("", ",\"ta\u{17f}kId\":1", ""), "taskId"),
+        (call("", ",\"tas\u{212a}Id\":1", ""), "taskId"),
+        (call("", "", r#","ProgressToken":2"#), "progressToken"),
+        (
+            call("", "", r#","io.modelcontextprotocol/protocolversion":"2026-07-28""#),
+            "io.modelcontextprotocol/protocolVersion",
+        ),
+        (answer(r#","resulttype":"input_required""#, ""), "resultType"),
+        (answer(r#","RequestState":"s""#, ""), "requestState"),
+        (answer(r#","Tools":[]"#, ""), "tools"),
+        (answer(r#","NextCursor":"x""#, ""), "nextCursor"),
+        (
+            answer("", r#","IO.modelcontextprotocol/serverInfo":{}"#),
+            "io.modelcontextprotocol/serverInfo",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"CODE":2}}"#.into(), "code"),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1},"Result":{}}"#.into(), "result"),
+    ] {
+        let error = scan(&text).unwrap_err().error;
+        assert!(
+            matches!(error, ScanError::LookalikeKey { alike, .. } if alike == key),
+            "{text}: {error}"
+        );
+        assert_eq!(error.code(), Code::INVALID_REQUEST);
+    }
+    let half = call("", r#","name\u0000\ud800":"b""#, "");
+    assert!(matches!(scan(&half).unwrap_err().error, ScanError::BadKey { .. }));
+}
+
+#[test]
+fn keys_that_pass_for_nothing_and_those_of_users_are_left_alone() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"name":"a","names":1,"nam":1,"name ":1,
+            "arguments":{"name":"b","Name":"c","name\u0000":"d","ID":1,"\ud800":2},
+            "Vendor":1,"inputResponses":{"Action":1},"_meta":{"x/Name":1,"Foo":1}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"Text":"x"}],"structuredContent":{"IsError":1},
+            "tools":[],"contents":[],"Extra":1,"_meta":null}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"ref":"text","level":"info"}}"#,
+    ] {
+        assert!(scan(text).is_ok(), "{:?}", scan(text).err());
+    }
+}
+
+#[test]
 fn depth_and_length_are_bounded() {
     let deep = |levels: usize| {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));

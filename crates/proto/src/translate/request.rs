@@ -1,7 +1,7 @@
 //! A client's request for an upstream.
 
-use super::text::{Edit, New, Object, cut, member, members, one_line, splice};
-use crate::message::{Message, Part, decode_text};
+use super::text::{Edit, New, Object, cut, members, one_line, splice};
+use crate::message::{Message, Part};
 use crate::meta;
 use crate::method::Method;
 use crate::version::{Era, Revision};
@@ -179,11 +179,10 @@ fn rename<'a>(message: &'a Message, onward: &Onward<'a>) -> Edit<'a> {
         Method::TasksGet | Method::TasksCancel | Method::TasksResult | Method::TasksUpdate => {
             message.part(Part::TaskId)
         }
-        Method::Complete => {
-            let reference = member(message.part(Part::Params)?, "ref")?;
-            let kind = member(reference, "type").and_then(decode_text)?;
-            member(reference, if kind == "ref/resource" { "uri" } else { "name" })
+        Method::Complete if message.text(Part::RefType)? == "ref/resource" => {
+            message.part(Part::RefUri)
         }
+        Method::Complete => message.part(Part::RefName),
         _ => None,
     };
     Some((old?, New::Text(name)))

@@ -34,6 +34,7 @@ fn one_bad_entry_hides_no_other() {
         r#"{"name":3,"inputSchema":{}}"#,
         r#"{"name":"","inputSchema":{}}"#,
         r#"{"name":"two","name":"two","inputSchema":{}}"#,
+        r#"{"name":"two","Name":"three","inputSchema":{}}"#,
         &tool(&"x".repeat(NAME_BYTES_MAX + 1)),
     ];
     let header = r#"{"name":"h","inputSchema":{"properties":{"a":{"x-mcp-header":"A"}}}}"#;
@@ -41,8 +42,8 @@ fn one_bad_entry_hides_no_other() {
     add(&mut offer, Kind::Tools, entries);
     assert_eq!(offer.entries(Kind::Tools).len(), 1);
     let left_out = offer.left_out(Kind::Tools);
-    assert_eq!((left_out.malformed, left_out.repeated, left_out.misannotated), (7, 1, 1));
-    assert_eq!(left_out.total(), 9);
+    assert_eq!((left_out.malformed, left_out.repeated, left_out.misannotated), (8, 1, 1));
+    assert_eq!(left_out.total(), 10);
 }
 
 #[test]
