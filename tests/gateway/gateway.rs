@@ -271,13 +271,18 @@ pub fn folder() -> PathBuf {
 
 /// The server `good`: the built-in one.
 pub fn good() -> String {
-    format!("[servers.good]\ncommand = {:?}\nargs = [\"fixture\"]\n", binary())
+    format!(
+        "[servers.good]\ncommand = {:?}\nargs = [\"fixture\"]\ninherit_env = [{MARK:?}]\n",
+        binary()
+    )
 }
 
 /// The server `bad`, with these keys and these words on its command line.
 pub fn bad(keys: &str, words: &[&str]) -> String {
     let program = env!("CARGO_BIN_EXE_bad-server");
-    format!("[servers.bad]\ncommand = {program:?}\nargs = {words:?}\n{keys}\n")
+    format!(
+        "[servers.bad]\ncommand = {program:?}\nargs = {words:?}\ninherit_env = [{MARK:?}]\n{keys}\n"
+    )
 }
 
 /// What `look` finds once it finds something.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mcplane_tests::child::{binary, mcplane};
+use mcplane_tests::child::{MARK, binary, mcplane};
 use serde_json::{Value, json};
 
 use crate::{
@@ -206,7 +206,9 @@ fn a_server_that_is_slow_to_start_delays_nobody() {
 fn a_restart_is_no_outage() {
     let program = env!("CARGO_BIN_EXE_bad-server");
     let slow = format!("test ! -e slow || sleep 30; exec '{program}'");
-    let settings = format!("[servers.slow]\ncommand = \"sh\"\nargs = [\"-c\", {slow:?}]\n");
+    let settings = format!(
+        "[servers.slow]\ncommand = \"sh\"\nargs = [\"-c\", {slow:?}]\ninherit_env = [{MARK:?}]\n"
+    );
     let mut gateway = Gateway::serve(&(good() + &settings));
     let is_kept = |file: &fs::DirEntry| file.path().extension().is_some_and(|kind| kind == "json");
     let kept = || Some(fs::read_dir(gateway.file("state/lists")).ok()?.flatten().filter(is_kept));
@@ -271,7 +273,8 @@ fn sigterm_during_the_start_ends_it_well() {
 fn health_is_that_of_the_servers() {
     let script = folder().join("server");
     let settings = format!(
-        "[servers.late]\ncommand = {script:?}\nrestart = {{longest = \"200ms\", budget = 1000}}\n"
+        "[servers.late]\ncommand = {script:?}\ninherit_env = [{MARK:?}]\n\
+         restart = {{longest = \"200ms\", budget = 1000}}\n"
     );
     let gateway = Gateway::serve(&settings);
     let health = |status| {

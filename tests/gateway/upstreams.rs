@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mcplane_tests::child::Listening;
+use mcplane_tests::child::{Listening, MARK};
 use serde_json::{Value, json};
 
 use crate::{
@@ -22,7 +22,30 @@ mod server;
 /// The server `name` in shell: with its `n`-th call it runs `then`.
 fn in_shell(name: &str, n: u32, then: &str) -> String {
     let script = server::script(n, then).replace('$', "$$");
-    format!("[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", '''{script}''']\n")
+    format!(
+        "[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", '''{script}''']\n\
+         inherit_env = [{MARK:?}]\n"
+    )
+}
+
+/// What the gateway has in its environment is no server's business, unless the settings say so.
+#[test]
+fn a_server_gets_a_small_environment() {
+    let own = bad("env = {OWN = \"1\"}", &[]);
+    let private = own.replace("servers.bad", "servers.private").replace(MARK, "NO_SUCH");
+    let gateway = Gateway::serve(&(own + &private));
+    let names = |server: &str| {
+        let names = text(&gateway.modern(server).call("env", json!({}))).to_owned();
+        names.split(' ').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let has = |names: &[String], wanted: &str| names.iter().any(|name| name == wanted);
+    let [bad, private] = [names("bad"), names("private")];
+    for names in [&bad, &private] {
+        assert!(["PATH", "HOME", "OWN"].iter().all(|name| has(names, name)), "{names:?}");
+        // Of the test itself.
+        assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
+    }
+    assert!(has(&bad, MARK) && !has(&private, MARK), "{bad:?} {private:?}");
 }
 
 /// Servers that run already, over every transport and in both eras, for clients of both.

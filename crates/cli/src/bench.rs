@@ -145,8 +145,14 @@ fn targets(
 ) -> Vec<Target> {
     match (remote, args.command.split_first()) {
         (Some(remote), _) => vec![Target::Remote(Box::new(remote))],
-        (None, Some((program, rest))) => vec![Target::Stdio(Command::new(program).args(rest))],
-        (None, None) => vec![memory.clone(), Target::Stdio(Command::new(me).arg("fixture"))],
+        (None, Some((program, rest))) => {
+            let command = Command::new(program).args(rest).inherit_env(args.extra.inherited());
+            vec![Target::Stdio(command)]
+        }
+        (None, None) => {
+            let fixture = Command::new(me).arg("fixture").inherit_env(["*"]);
+            vec![memory.clone(), Target::Stdio(fixture)]
+        }
     }
 }
 
@@ -245,7 +251,7 @@ fn process_floor(args: &BenchArgs, me: &Path) -> Floor {
         return Floor::Off;
     }
     let plain = args.plain_floor.then_some("--plain");
-    Floor::Process(Command::new(me).arg("__floor").args(plain))
+    Floor::Process(Command::new(me).arg("__floor").args(plain).inherit_env(["*"]))
 }
 
 /// Writes what was measured, and what could not be: files first, then stdout, whose reader may have

@@ -126,7 +126,8 @@ async fn connect(args: &InspectArgs) -> Result<(Client, String, Option<DroppedTo
             Ok((client, url.clone(), dropped))
         }
         (None, Some((program, rest))) => {
-            let command = Command::new(program).args(rest);
+            // Whoever types a command expects it to run as if it had been typed alone.
+            let command = Command::new(program).args(rest).inherit_env(["*"]);
             let line = command.to_string();
             // Some errors say which command, and how it ended.
             let client = builder.spawn(command).await.map_err(|error| match &error {

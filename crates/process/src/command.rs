@@ -8,6 +8,7 @@ use std::process::{Command as StdCommand, Stdio};
 use tokio::runtime::Handle;
 
 use crate::child::Child;
+use crate::environment;
 use crate::error::SpawnError;
 use crate::group::Group;
 use crate::guard;
@@ -22,6 +23,8 @@ use crate::stderr::STDERR_BYTES_DEFAULT;
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
+    /// Names of variables, or how they begin, beside those that every child gets.
+    inherit: Vec<OsString>,
     env: Vec<(OsString, Option<OsString>)>,
     cwd: Option<PathBuf>,
     stderr: Stderr,
@@ -49,11 +52,14 @@ impl Default for Stderr {
 }
 
 impl Command {
-    /// A command that runs `program`, looked up on `PATH` unless it contains a `/`.
+    /// A command that runs `program`, looked up on `PATH` unless it contains a `/`. Of our own
+    /// environment it gets [`INHERITED`](crate::INHERITED), and nothing else before
+    /// [`inherit_env`](Self::inherit_env).
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
             args: Vec::new(),
+            inherit: Vec::new(),
             env: Vec::new(),
             cwd: None,
             stderr: Stderr::default(),
@@ -71,6 +77,14 @@ impl Command {
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Passes more variables of our own environment on, as far as they are set: by their names, or
+    /// by how names begin and then `*`. `["*"]` is all of them, with every secret that is there.
+    #[must_use]
+    pub fn inherit_env(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.inherit.extend(names.into_iter().map(Into::into));
         self
     }
 
@@ -145,6 +159,9 @@ impl Command {
             Stderr::Inherit => Stdio::inherit(),
             Stderr::Null => Stdio::null(),
         });
+        if !self.inherit.iter().any(|name| name == "*") {
+            command.env_clear().envs(environment::inherited(&self.inherit));
+        }
         for (key, value) in &self.env {
             match value {
                 Some(value) => command.env(key, value),

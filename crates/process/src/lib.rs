@@ -11,6 +11,7 @@
 //! # Layout, in reading order
 //!
 //! * `command` what to start, and starting it
+//! * `environment` what a child gets of our own environment
 //! * `child`   the running process: pipes, waiting, the stop ladder
 //! * `group`   who may signal and who may reap, and the race between the two
 //! * `mark`    what has left its group and belongs to it all the same
@@ -23,6 +24,7 @@
 
 mod child;
 mod command;
+mod environment;
 mod error;
 mod exit;
 mod group;
@@ -34,6 +36,7 @@ mod stderr;
 
 pub use child::Child;
 pub use command::{Command, Stderr};
+pub use environment::INHERITED;
 pub use error::SpawnError;
 pub use exit::{Exit, ExitReport, Rung};
 pub use os::PIPE_BYTES;

@@ -3,10 +3,11 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use mcplane_process::{Child, Command, Rung, SpawnError, Stderr};
+use mcplane_process::{Child, Command, INHERITED, Rung, SpawnError, Stderr};
 use rustix::process::{self, Pid, Signal, WaitOptions};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::time::timeout;
@@ -72,6 +73,38 @@ async fn a_missing_command_says_so() {
 
     let error = Command::new("cat").cwd("/no/such/folder").spawn().unwrap_err();
     assert!(matches!(error, SpawnError::CwdMissing { .. }), "{error:?}");
+}
+
+/// What a child finds in its environment, by name.
+async fn environment(command: &Command) -> BTreeMap<String, String> {
+    let mut child = command.spawn().unwrap();
+    let (mut stdout, mut said) = (child.take_stdout().unwrap(), String::new());
+    within(stdout.read_to_string(&mut said)).await.unwrap();
+    within(child.wait()).await;
+    let variables = said.lines().filter_map(|line| line.split_once('='));
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// Cargo sets variables of its own for tests: secrets, as far as this one is concerned.
+#[tokio::test]
+async fn a_child_gets_a_small_environment() {
+    assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "run by cargo");
+    let small = environment(&Command::new("env")).await;
+    for name in small.keys() {
+        assert!(INHERITED.contains(&&**name) || name == "MCPLANE_GROUP", "{name}");
+    }
+    assert_eq!(small.get("PATH"), std::env::var("PATH").ok().as_ref());
+    assert!(small.contains_key("MCPLANE_GROUP"));
+
+    let command = Command::new("env").inherit_env(["CARGO_PKG_NAME", "CARGO_PKG_V*", "NO_SUCH"]);
+    let more = environment(&command.env("PATH", "/bin").env("OWN", "1").env_remove("HOME")).await;
+    assert_eq!(more.get("CARGO_PKG_NAME").map(String::as_str), Some("mcplane-process"));
+    assert!(more.contains_key("CARGO_PKG_VERSION") && !more.contains_key("CARGO_MANIFEST_DIR"));
+    assert_eq!((more["PATH"].as_str(), more["OWN"].as_str()), ("/bin", "1"));
+    assert!(!more.contains_key("HOME") && !more.contains_key("NO_SUCH"));
+
+    let all = environment(&Command::new("env").inherit_env(["*"])).await;
+    assert!(all.contains_key("CARGO_MANIFEST_DIR") && all.contains_key("MCPLANE_GROUP"));
 }
 
 #[tokio::test]

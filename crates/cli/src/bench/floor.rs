@@ -62,7 +62,7 @@ impl Way {
 /// When its input is no template, or its address cannot be listened at.
 pub fn run(args: &FloorArgs) -> anyhow::Result<ExitCode> {
     if let (true, Some((program, rest))) = (args.relay, args.command.split_first()) {
-        let command = Command::new(program).args(rest);
+        let command = Command::new(program).args(rest).inherit_env(["*"]);
         serve_relay(&command, args.listen.as_deref()).context("the relay cannot serve")?;
         return Ok(ExitCode::SUCCESS);
     }

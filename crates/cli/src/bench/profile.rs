@@ -28,6 +28,7 @@ pub(super) fn run(
     let (Some(plan), Some(command)) = (plans.first(), profile.wrap(&args.command)) else {
         return Ok((Vec::new(), None));
     };
+    let command = command.inherit_env(args.extra.inherited());
     let watcher = watcher(args, control, profile.name().to_owned());
     let measured = measure(&profile.stretch(plan), &Target::Stdio(command), &Floor::Off, control);
     watcher.finish();

@@ -12,20 +12,30 @@ use super::BenchArgs;
 
 /// The scenario that arguments are from, if they are from one: it can ask for what no flag can.
 #[derive(Clone, Debug, Default)]
-pub struct Extra(Option<Arc<Scenario>>);
+pub struct Extra(Option<(Arc<Scenario>, usize)>);
 
 impl Extra {
     /// The plan with what is asked for.
     pub(super) fn add_to(&self, plan: Plan) -> Plan {
-        let Some(scenario) = &self.0 else { return plan };
+        let Some((scenario, _)) = &self.0 else { return plan };
         let seed = scenario.seed.unwrap_or(plan.seed);
         Plan { mix: scenario.mix.clone(), think: scenario.think, seed, ..plan }
+    }
+
+    /// The variables of our environment that a command gets beside those which every server gets:
+    /// what its scenario says, and all of them if somebody has typed the command.
+    pub(super) fn inherited(&self) -> Vec<String> {
+        match &self.0 {
+            Some((scenario, target)) => scenario.inherit_env.get(*target).cloned(),
+            None => Some(vec!["*".to_owned()]),
+        }
+        .unwrap_or_default()
     }
 
     /// A complaint about the arguments, with its place in the file.
     pub(super) fn blame(&self, complaint: &str) -> String {
         let scenario = self.0.as_ref();
-        scenario.map_or_else(|| complaint.to_owned(), |scenario| scenario.blame(complaint))
+        scenario.map_or_else(|| complaint.to_owned(), |(scenario, _)| scenario.blame(complaint))
     }
 }
 
@@ -42,10 +52,10 @@ struct Line {
 /// A text that names file, line and key.
 pub(super) fn read(path: &Path, asked: &BenchArgs) -> Result<Vec<BenchArgs>, String> {
     let scenario = Arc::new(Scenario::read(path)?);
-    let arguments = |words: &Vec<String>| {
+    let arguments = |(target, words): (usize, &Vec<String>)| {
         let line = Line::try_parse_from(words).map_err(|error| scenario.blame(&plain(&error)))?;
         let mut bench = line.bench;
-        bench.extra = Extra(Some(Arc::clone(&scenario)));
+        bench.extra = Extra(Some((Arc::clone(&scenario), target)));
         bench.json = asked.json.clone().or(bench.json);
         bench.outputs = asked.outputs.clone().or(bench.outputs);
         bench.quiet |= asked.quiet;
@@ -58,7 +68,7 @@ pub(super) fn read(path: &Path, asked: &BenchArgs) -> Result<Vec<BenchArgs>, Str
         }
         Ok(bench)
     };
-    scenario.lines.iter().map(arguments).collect()
+    scenario.lines.iter().enumerate().map(arguments).collect()
 }
 
 /// What a flag is given without, and what to say of the flag's key: clap names only the former.
@@ -159,6 +169,11 @@ mod tests {
         let plan = bench.plans().unwrap().remove(0);
         assert_eq!((plan.mix.len(), plan.seed), (2, 9));
         assert_eq!(plan.think.unwrap().mean_ns, 5_000_000);
+        assert_eq!(bench.extra.inherited(), Vec::<String>::new());
+        let text = "[[targets]]\nurl = \"http://x/\"\n[[targets]]\ncommand = [\"x\"]\n\
+            inherit_env = [\"API_KEY\"]\n";
+        assert_eq!(of(text).unwrap().remove(1).extra.inherited(), ["API_KEY"]);
+        assert_eq!(asked.extra.inherited(), ["*"], "a command that was typed");
         for (text, part) in [
             ("\nduration = \"5 parsecs\"", "s.toml:2: duration: invalid value"),
             ("rate = 0\n", "s.toml:1: rate: "),

@@ -33,14 +33,14 @@ impl Matrix {
             let listen =
                 ["--listen".to_owned(), listen, "--accept-rate".to_owned(), "0".to_owned()];
             let words = ["fixture", "--transport", transport.as_str()];
-            let command = Command::new(me).args(words).args(listen);
+            let command = Command::new(me).args(words).args(listen).inherit_env(["*"]);
             Target::Served(Served { command, transport })
         };
         let anywhere = || "127.0.0.1:0".to_owned();
         let entry = |(way, revision): (&str, &str)| {
             let target = match way {
                 "memory" => memory.clone(),
-                "stdio" => Target::Stdio(Command::new(me).arg("fixture")),
+                "stdio" => Target::Stdio(Command::new(me).arg("fixture").inherit_env(["*"])),
                 "unix" => fixture(Transport::Unix, format!("unix:{}", socket.display())),
                 "tcp" => fixture(Transport::Tcp, anywhere()),
                 "ws" => fixture(Transport::WebSocket, anywhere()),

@@ -84,7 +84,7 @@ impl Subject {
         let Some((program, rest)) = words.split_first() else {
             return Err(format!("`{text}`: a command or an address is missing"));
         };
-        let command = Command::new(program).args(rest);
+        let command = Command::new(program).args(rest).inherit_env(["*"]);
         Ok(match way {
             Way::Stdio => at(Target::Stdio(command), None, String::new()),
             Way::Prints(transport) => {

@@ -98,7 +98,7 @@ impl Config {
     }
 
     /// The settings for one server without a file: `mcplane serve -- COMMAND ARGS…`. `command` is
-    /// the program and its arguments.
+    /// the program and its arguments; it gets the whole environment of the gateway.
     ///
     /// # Errors
     /// The command, the name or the number of workers breaks a rule.
@@ -112,7 +112,10 @@ impl Config {
             [program, args @ ..] => (Some(program.clone()), args.to_vec()),
             [] => (None, Vec::new()),
         };
-        let server = Server { command: program, args, mode, workers, ..Server::default() };
+        // Whoever types a command expects it to run as if it had been typed alone.
+        let inherit_env = vec!["*".to_owned()];
+        let server =
+            Server { command: program, args, inherit_env, mode, workers, ..Server::default() };
         let config =
             Self { servers: [(name.to_owned(), server)].into_iter().collect(), ..Self::default() };
         config.check("command line")?;

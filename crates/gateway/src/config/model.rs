@@ -137,8 +137,12 @@ pub struct Server {
     pub command: Option<String>,
     /// The arguments of `command`. Default: none.
     pub args: Vec<String>,
-    /// Environment variables for `command`, beside those of the gateway. Default: none.
+    /// Environment variables for `command`, beside the few that every server gets from the gateway
+    /// and those of `inherit_env`. Default: none.
     pub env: BTreeMap<String, Secret>,
+    /// Environment variables of the gateway that `command` gets, too: names, or how they begin and
+    /// `*`. One that is not set is left out. Default: none.
+    pub inherit_env: Vec<String>,
     /// The working folder of `command`; a relative one starts at the folder of this file. Default:
     /// that of the gateway.
     pub cwd: Option<PathBuf>,
@@ -190,6 +194,7 @@ impl Default for Server {
             command: None,
             args: Vec::new(),
             env: BTreeMap::new(),
+            inherit_env: Vec::new(),
             cwd: None,
             url: None,
             headers: BTreeMap::new(),

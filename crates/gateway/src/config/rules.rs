@@ -299,6 +299,14 @@ impl Report<'_> {
                 self.at(&path, "no environment variable can have a NUL");
             }
         }
+        for pattern in &server.inherit_env {
+            let begin = pattern.strip_suffix('*').unwrap_or(pattern);
+            if pattern.is_empty() || begin.contains(['*', '=', '\0']) {
+                let expected = "the name of an environment variable, or how names begin and `*`";
+                let what = format_args!("`{pattern}` names none; expected {expected}");
+                self.at(&path("inherit_env"), what);
+            }
+        }
         if server.memory_max.is_some_and(|memory| memory < MEMORY_MIN) {
             let message = format!("expected at least {MEMORY_MIN}, such as \"512MiB\"");
             self.at(&path("memory_max"), message);
@@ -327,6 +335,7 @@ impl Report<'_> {
             ("args", !server.args.is_empty()),
             ("cwd", server.cwd.is_some()),
             ("env", !server.env.is_empty()),
+            ("inherit_env", !server.inherit_env.is_empty()),
             ("memory_max", server.memory_max.is_some()),
         ];
         for (key, _) in foreign.into_iter().filter(|(_, is_set)| *is_set) {

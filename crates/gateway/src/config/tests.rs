@@ -208,6 +208,10 @@ fn a_wrong_command_is_told_with_what_was_expected() {
             "[servers.a]\ncommand = 'x'\nenv = { 'A=B' = 'c' }",
             "3:9 servers.a.env.\"A=B\": expected the name of an environment variable",
         ),
+        (
+            "[servers.a]\ncommand = 'x'\ninherit_env = ['A', 'B_*', '*_C']",
+            "3:15 servers.a.inherit_env: `*_C` names none; expected the name of an environment variable, or how names begin and `*`",
+        ),
     ] {
         assert_eq!(fault(text), told);
     }
@@ -231,6 +235,10 @@ fn a_wrong_url_is_told_with_what_was_expected() {
         (
             "[servers.a]\nurl = 'http://x'\ncwd = '/'",
             "3:7 servers.a.cwd: `cwd` is for servers with `command`, not `url`",
+        ),
+        (
+            "[servers.a]\nurl = 'http://x'\ninherit_env = ['A']",
+            "3:15 servers.a.inherit_env: `inherit_env` is for servers with `command`, not `url`",
         ),
         (
             "[servers.a]\nurl = 'unix:/x'\nheaders.a = 'b'",

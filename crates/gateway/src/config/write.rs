@@ -75,6 +75,7 @@ impl Page {
         self.line(format!("\n[{path}]"));
         self.set("command", &server.command, &default.command);
         self.set("args", &server.args, &default.args);
+        self.set("inherit_env", &server.inherit_env, &default.inherit_env);
         self.set("cwd", &server.cwd, &default.cwd);
         self.set("url", &server.url, &default.url);
         self.set("revision", &server.revision, &default.revision);
@@ -158,6 +159,7 @@ mod tests {
             command = "x"
             args = ["a \"quoted\" \\ word", "é\n"]
             cwd = "/tmp"
+            inherit_env = ["HTTPS_PROXY", "AWS_*"]
             env = { A = "b$c", "odd.name" = "=" }
             revision = "legacy"
             mode = "per_principal"

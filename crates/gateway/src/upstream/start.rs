@@ -70,7 +70,7 @@ impl Connect for Programs {
 }
 
 fn spawn(program: &str, server: &Server) -> Result<Connected> {
-    let mut command = Command::new(program).args(&server.args);
+    let mut command = Command::new(program).args(&server.args).inherit_env(&server.inherit_env);
     for (name, value) in &server.env {
         command = command.env(name, value.expose());
     }

@@ -30,6 +30,9 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub struct Scenario {
     /// The words of a command line for each target: its flags, then the target.
     pub lines: Vec<Vec<String>>,
+    /// Variables of our environment that the command of each target gets, too: names, or how they
+    /// begin and `*`.
+    pub inherit_env: Vec<Vec<String>>,
     /// The kinds of calls; empty if there is no mix.
     pub mix: Vec<Template>,
     /// The think time.
@@ -94,7 +97,8 @@ impl Scenario {
         if lines.is_empty() {
             lines.push(flags);
         }
-        Ok(Self { lines, mix: mix?, think, seed: model.seed, text })
+        let inherit_env = model.targets.into_iter().map(|target| target.inherit_env).collect();
+        Ok(Self { lines, inherit_env, mix: mix?, think, seed: model.seed, text })
     }
 
     /// A complaint of the command line about one of [`Scenario::lines`], with the place of the key

@@ -126,6 +126,10 @@ pub(super) struct Target {
     /// Command that starts it; it speaks over stdio, or listens at `listens`.
     #[serde(default)]
     command: Vec<String>,
+    /// Environment variables that the command gets beside the few that every server gets: names, or
+    /// how they begin and `*`.
+    #[serde(default)]
+    pub(super) inherit_env: Vec<String>,
     /// Address of one that runs already.
     url: Option<String>,
     /// Headers of every HTTP request, each "Name: value".

@@ -9,7 +9,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub use mcplane_process::observe::{Tree, Usage};
-pub use mcplane_process::{Child, Command, Exit, ExitReport, Rung, SpawnError, Stderr, StderrTail};
+pub use mcplane_process::{
+    Child, Command, Exit, ExitReport, INHERITED, Rung, SpawnError, Stderr, StderrTail,
+};
 
 use super::Transport;
 use crate::error::{Error, Result};
