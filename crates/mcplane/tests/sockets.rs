@@ -14,7 +14,7 @@ use mcplane::transport::{tcp, unix};
 use mcplane::{Client, NoArguments, Server, Service, Tool};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -106,6 +106,97 @@ async fn a_call_written_byte_by_byte_is_a_call() {
         stream.write_all(&[*byte]).await.unwrap();
     }
     assert_eq!(line(&mut BufReader::new(stream)).await["id"], 7);
+    server.stop().await;
+}
+
+/// What programs send that speak something else, with a call inside: the first line or the first
+/// byte gives each away.
+fn foreign() -> Vec<(&'static str, Vec<Vec<u8>>)> {
+    let call = call(1, "hold");
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\nContent-Length: {}\r\n\
+         Origin: http://evil.example\r\nContent-Type: text/plain;charset=UTF-8\r\n\r\n",
+        call.len()
+    );
+    let upgrade = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                   Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    let with_call = |bytes: &[u8]| [bytes, b"\n", call.as_bytes()].concat();
+    vec![
+        ("a POST of a page", vec![head.clone().into_bytes(), call.clone().into_bytes()]),
+        ("the same in one piece", vec![(head + &call).into_bytes()]),
+        ("a WebSocket", vec![upgrade.into(), call.clone().into_bytes()]),
+        ("the preface of HTTP/2", vec![with_call(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")]),
+        (
+            "a hello of TLS, without a line end",
+            vec![b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03".into()],
+        ),
+        ("TLS, a line end in its randomness", vec![with_call(b"\x16\x03\x01\x02\0\x01")]),
+        ("STUN, its length two line ends", vec![with_call(b"\n\n\0\x01\0\x10!\x12\xa4B")]),
+        ("STUN, its length a line end and a brace", vec![with_call(b"\n{\0\x01\0\x10!\x12\xa4B")]),
+        ("words", vec![with_call(b"hello")]),
+        ("a text", vec![with_call(b"\"hello\"")]),
+        ("half a call", vec![with_call(b"{\"jsonrpc\":\"2.0\"")]),
+        ("an array that is none", vec![with_call(b"[1,")]),
+    ]
+}
+
+#[tokio::test]
+async fn what_no_client_sends_calls_no_tool() {
+    let (service, mut held) = service();
+    let tcp = Running::start("127.0.0.1:0", limits(), service.clone()).await;
+    let path = Path::new("foreign");
+    let unix = Running::start(&path.address(), limits(), service).await;
+    for spoken in [false, true] {
+        for (name, pieces) in foreign() {
+            let mut over_unix = UnixStream::connect(&path.0).await.unwrap();
+            hung_up_on(name, tcp.raw().await, &pieces, spoken).await;
+            if !spoken {
+                over_unix.write_all(&pieces.concat()).await.unwrap();
+                ends(&mut over_unix).await;
+            }
+            assert!(held.try_recv().is_err(), "{name}: the tool ran");
+        }
+    }
+    let mut client = tcp.raw().await;
+    client.write_all(call(1, "hold").as_bytes()).await.unwrap();
+    wait(held.recv()).await.expect("the same call on a connection of its own");
+    drop(client);
+    tcp.stop().await;
+    unix.stop().await;
+}
+
+/// Sends something foreign, if need be on a connection that has been of use, and waits until the
+/// server has hung up.
+async fn hung_up_on(name: &str, stream: TcpStream, pieces: &[Vec<u8>], spoken: bool) {
+    let mut stream = BufReader::new(stream);
+    if spoken {
+        stream.get_mut().write_all(call(7, "echo").as_bytes()).await.unwrap();
+        assert_eq!(line(&mut stream).await["id"], 7, "{name}");
+    }
+    for piece in pieces {
+        // The server may have hung up already.
+        let _ = stream.get_mut().write_all(piece).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    ends(&mut stream).await;
+}
+
+async fn ends(stream: &mut (impl AsyncReadExt + Unpin)) {
+    // A reset, too, is an end.
+    let _ = wait(stream.read_to_end(&mut Vec::new())).await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_only_wrong_is_refused_and_the_connection_goes_on() {
+    let server = Running::start("127.0.0.1:0", limits(), service().0).await;
+    let mut stream = BufReader::new(server.raw().await);
+    for wrong in ["{}", "[]", "[{\"x\":1}]", "  {\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}"]
+    {
+        stream.get_mut().write_all(format!("{wrong}\n\n\r\n").as_bytes()).await.unwrap();
+        assert!(line(&mut stream).await["error"].is_object(), "{wrong}");
+    }
+    stream.get_mut().write_all(call(7, "echo").as_bytes()).await.unwrap();
+    assert_eq!(line(&mut stream).await["id"], 7);
     server.stop().await;
 }
 

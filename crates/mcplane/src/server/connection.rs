@@ -236,15 +236,20 @@ impl Connection {
         Arc::clone(&self.catalog)
     }
 
-    /// Takes in a message, or a batch.
-    pub(crate) fn take(&mut self, now: Instant, line: Bytes) {
-        if is_batch(&line) {
-            return self.batch(now, &line);
-        }
-        match Stage::Parse.of(|| Message::scan(line)) {
-            Ok(message) => self.message(now, message),
-            Err(failure) => self.refuse(&failure),
-        }
+    /// Takes in a message, or a batch. `false` if it was neither: no JSON, or no object.
+    pub(crate) fn take(&mut self, now: Instant, line: Bytes) -> bool {
+        let taken = match is_batch(&line) {
+            true => self.batch(now, &line),
+            false => {
+                Stage::Parse.of(|| Message::scan(line)).map(|message| self.message(now, message))
+            }
+        };
+        let Err(failure) = taken else { return true };
+        self.refuse(&failure);
+        !matches!(
+            failure.error,
+            ScanError::NotJson { .. } | ScanError::NotObject | ScanError::NotUtf8 { .. }
+        )
     }
 
     pub(crate) fn message(&mut self, now: Instant, message: Message) {
@@ -279,15 +284,11 @@ impl Connection {
     }
 
     /// A batch of 2025-03-26: its answers come back as one array.
-    fn batch(&mut self, now: Instant, line: &Bytes) {
-        let elements = match split_batch(line) {
-            Ok(elements) if self.session.takes_batches() => elements,
-            Ok(_) => {
-                return self
-                    .refuse(&ScanError::BadBatch("batches are not part of this revision").into());
-            }
-            Err(failure) => return self.refuse(&failure),
-        };
+    fn batch(&mut self, now: Instant, line: &Bytes) -> Result<(), ScanFailure> {
+        let elements = split_batch(line)?;
+        if !self.session.takes_batches() {
+            return Err(ScanError::BadBatch("batches are not part of this revision").into());
+        }
         self.batches.begin();
         for element in elements {
             self.line_of_batch(now, element);
@@ -295,6 +296,7 @@ impl Connection {
         if let Some(array) = self.batches.end() {
             self.put(&array, self.route(), Then::End);
         }
+        Ok(())
     }
 
     fn line_of_batch(&mut self, now: Instant, element: Bytes) {

@@ -24,11 +24,22 @@ const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long requests in flight may still run when the peer has closed its side.
 const DRAIN: Duration = Duration::from_secs(5);
 
+/// What becomes of a connection on which something else than JSON comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noise {
+    /// It is refused and goes on: whatever runs beside a client may print into its pipe.
+    IsRefused,
+    /// It ends, and nothing after that line is read. On a socket the peer is something else than a
+    /// client: a browser, say, that a page sends here with a call as the body of a POST.
+    Ends,
+}
+
 /// Serves one connection until the peer closes it.
 pub(super) async fn serve(
     service: &Service,
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
+    noise: Noise,
 ) -> Result<()> {
     let mut changes = service.changes();
     let mut connection = Connection::new(service.clone()).lasting();
@@ -37,7 +48,11 @@ pub(super) async fn serve(
     let mut sent = 0;
     let mut drained_by: Option<Instant> = None;
     loop {
-        take_lines(&mut connection, &mut lines, &mut input);
+        if !take_lines(&mut connection, &mut lines, &mut input, noise) {
+            input.clear();
+            drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
+            connection.session.end_listens(&mut connection.out, end_line);
+        }
         if connection.out.len() < OUT_BYTES_MAX {
             connection.send_notes();
         }
@@ -88,15 +103,25 @@ pub(super) async fn serve(
     }
 }
 
-/// Every complete line of the input, while its answers find room.
-fn take_lines(connection: &mut Connection, lines: &mut Lines, input: &mut BytesMut) {
+/// Every complete line of the input, while its answers find room. `false` if noise ends the
+/// connection.
+fn take_lines(
+    connection: &mut Connection,
+    lines: &mut Lines,
+    input: &mut BytesMut,
+    noise: Noise,
+) -> bool {
     if input.is_empty() {
-        return;
+        return true;
     }
     let now = Instant::now();
     while connection.out.len() < OUT_BYTES_MAX {
         match lines.next(input) {
-            Some(Ok(line)) => connection.take(now, line),
+            Some(Ok(line)) => {
+                if !connection.take(now, line) && noise == Noise::Ends {
+                    return false;
+                }
+            }
             Some(Err(error)) => {
                 let error = ScanError::TooLong { len: error.len, max: error.max };
                 connection.refuse(&error.into());
@@ -104,6 +129,13 @@ fn take_lines(connection: &mut Connection, lines: &mut Lines, input: &mut BytesM
             None => break,
         }
     }
+    // What is left begins a line. A handshake of TLS may never end one.
+    let is_noise = |byte: &u8| !matches!(byte, b'{' | b'[') && !byte.is_ascii_whitespace();
+    if noise == Noise::Ends && input.first().is_some_and(is_noise) {
+        connection.refuse(&ScanError::NotObject.into());
+        return false;
+    }
+    true
 }
 
 /// Reads what there is. Cancel safe: what was read is in `input`.

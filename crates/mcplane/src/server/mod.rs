@@ -54,6 +54,7 @@ pub use tool::{Arguments, IntoTool, NoArguments, Tool};
 
 use catalog::Catalog;
 use handler::Handler;
+use lines::Noise;
 use pool::{Pool, PoolConfig};
 use relay::Relay;
 use resource::Pattern;
@@ -408,7 +409,14 @@ impl Service {
     /// If the transport cannot be opened, or breaks other than by ending.
     pub async fn serve(&self, transport: impl Transport) -> Result<()> {
         let (reader, writer) = transport.open()?;
-        lines::serve(self, reader, writer).await
+        lines::serve(self, reader, writer, Noise::IsRefused).await
+    }
+
+    /// The same for a socket, which anybody may connect to: it is closed at the first line that is
+    /// no JSON.
+    pub(crate) async fn serve_socket(&self, socket: impl Transport) -> Result<()> {
+        let (reader, writer) = socket.open()?;
+        lines::serve(self, reader, writer, Noise::Ends).await
     }
 
     /// Adds a tool, or replaces the one of this name, and tells every client.

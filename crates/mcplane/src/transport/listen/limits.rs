@@ -16,6 +16,7 @@ pub struct Limits {
     pub(crate) accepts_per_s: u32,
     pub(crate) accepts_burst: u32,
     pub(crate) public: bool,
+    pub(crate) any_user: bool,
     pub(crate) handshake: Duration,
     pub(crate) first_byte: Duration,
     pub(crate) idle: Option<Duration>,
@@ -31,6 +32,7 @@ impl Default for Limits {
             accepts_per_s: 100,
             accepts_burst: 200,
             public: false,
+            any_user: false,
             handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(30),
             idle: None,
@@ -66,6 +68,14 @@ impl Limits {
     /// Whether an address may be bound that other machines can reach; not unless set.
     pub const fn public(mut self, yes: bool) -> Self {
         self.public = yes;
+        self
+    }
+
+    /// Whether other users of this machine may use a Unix socket, where its file lets them; not
+    /// unless set: then only this process's user and root are served, whatever became of the file's
+    /// mode, and others are hung up on.
+    pub const fn any_user(mut self, yes: bool) -> Self {
+        self.any_user = yes;
         self
     }
 

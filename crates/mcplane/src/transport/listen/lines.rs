@@ -15,6 +15,9 @@ use crate::transport::Transport;
 /// message per line in both directions, as on stdio.
 ///
 /// * A connection beyond the [`Limits`] is closed at once.
+/// * A connection on which a line comes that is neither a JSON object nor an array is closed, and
+///   nothing after that line is read: a page could otherwise make a browser call tools here, with a
+///   `POST` whose head is skipped and whose body is a call.
 /// * When a client goes away, what it has in flight is cancelled after [`Limits::half_closed`].
 /// * At shutdown the listener is closed, what is in flight may finish within [`Limits::drain`], and
 ///   whatever is left is cancelled.
@@ -44,7 +47,7 @@ async fn converse(incoming: Incoming, service: Service, limits: Limits, end: End
     tokio::select! {
         biased;
         // How a connection breaks concerns nobody but its client.
-        _ = service.serve(Connection(stream)) => {}
+        _ = service.serve_socket(Connection(stream)) => {}
         () = gone => {}
     }
 }

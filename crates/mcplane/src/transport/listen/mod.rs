@@ -163,7 +163,11 @@ impl Listener {
                 Ok((Stream::Tcp(stream), PeerAddress::Tcp(peer)))
             }
             Socket::Unix(socket, _) => {
-                Ok((Stream::Unix(socket.accept().await?.0), PeerAddress::Unix))
+                let stream = socket.accept().await?.0;
+                if !self.limits.any_user && !is_ours(stream.peer_cred()?.uid()) {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
+                Ok((Stream::Unix(stream), PeerAddress::Unix))
             }
         }
     }
@@ -282,6 +286,11 @@ async fn bind_tcp(host: &str, port: u16, limits: &Limits) -> Result<(TcpListener
     Err(cannot(failure))
 }
 
+/// Whether a user may use a Unix socket of this process: its own, and root, whom nothing keeps out.
+fn is_ours(user: u32) -> bool {
+    user == 0 || user == rustix::process::geteuid().as_raw()
+}
+
 fn gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -292,4 +301,16 @@ fn gone(error: &io::Error) -> bool {
             | io::ErrorKind::InvalidInput
             | io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unix_socket_is_for_its_own_user_and_root() {
+        let own = rustix::process::geteuid().as_raw();
+        assert!(is_ours(own) && is_ours(0));
+        assert!(!is_ours(own + 1) && !is_ours(u32::MAX));
+    }
 }

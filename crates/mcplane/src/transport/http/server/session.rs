@@ -299,7 +299,9 @@ impl State {
         self.routes += 1;
         let now = Instant::now();
         self.connection.on(self.routes, |connection| match payload {
-            Payload::Batch(batch) => connection.take(now, batch),
+            Payload::Batch(batch) => {
+                connection.take(now, batch);
+            }
             Payload::Initialize(message) | Payload::Message(message) | Payload::Modern(message) => {
                 connection.message(now, message);
             }
