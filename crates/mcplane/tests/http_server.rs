@@ -6,6 +6,7 @@
 //! * `session` — sessions of 2025-03-26 … 2025-11-25, their streams and resumption.
 //! * `legacy_sse` — HTTP+SSE of 2024-11-05.
 //! * `site` — names, pages, guests, mounting, HTTP/2, TLS, shutdown.
+//! * `unread` — bodies that nobody wants.
 //! * `wire`, `world` — HTTP by hand, and a server whose handlers do as they are told.
 
 #![cfg(feature = "http")]
@@ -25,6 +26,8 @@ mod modern;
 mod session;
 #[path = "http_server/site.rs"]
 mod site;
+#[path = "http_server/unread.rs"]
+mod unread;
 #[allow(dead_code, reason = "shared")]
 #[path = "http_server/wire.rs"]
 mod wire;

@@ -132,7 +132,7 @@ async fn a_page_may_ask_first_and_then_read() {
 }
 
 /// `Bearer alice` and `Bearer bob` are guests; `Bearer child` may not.
-struct Guests;
+pub struct Guests;
 
 impl Authenticate for Guests {
     fn authenticate<'a>(&'a self, head: &'a Parts) -> Work<'a, Result<Arc<str>, Denied>> {
@@ -157,7 +157,7 @@ async fn guarded() -> World {
     World::with(|builder| builder.authenticate(Guests).resource_metadata(&document)).await
 }
 
-fn with_token(name: &'static str) -> impl Fn(Request) -> Request {
+pub fn with_token(name: &'static str) -> impl Fn(Request) -> Request {
     move |request| request.header("Authorization", format!("Bearer {name}"))
 }
 

@@ -216,7 +216,7 @@ impl Wire {
         }
     }
 
-    async fn exactly(&mut self, count: usize) -> Option<Vec<u8>> {
+    pub async fn exactly(&mut self, count: usize) -> Option<Vec<u8>> {
         while self.input.len() < count {
             if !self.fill().await {
                 return None;

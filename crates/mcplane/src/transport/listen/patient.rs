@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -14,6 +15,14 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::Limits;
 use super::connections::End;
 use crate::stages::{self, Stage};
+
+/// How long, and for how many bytes, what the peer still sends is thrown away once we have said the
+/// last word: to close at once would reset the connection, and the reset may overtake that word.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes that are thrown away at once.
+const LINGER_READ_BYTES: usize = 8 * 1024;
 
 thread_local! {
     /// The stream that this thread read last.
@@ -26,6 +35,8 @@ thread_local! {
 /// Where a thread serves several streams, the first write after a read lets the others read first:
 /// answers to what came together go out together. Writing each at once would wake a client, and
 /// perhaps give it the core, for every single one.
+///
+/// Shutting down lingers where the peer has more to say, so that it gets to read what it was told.
 #[derive(Debug)]
 pub(crate) struct Patient<S> {
     stream: S,
@@ -41,6 +52,16 @@ pub(crate) struct Patient<S> {
     active: Instant,
     stall: Option<Pin<Box<Sleep>>>,
     stall_max: Duration,
+    /// Says whether the peer is still sending what nobody will read.
+    unread: Option<Arc<AtomicBool>>,
+    lingers: Option<Lingers>,
+}
+
+/// Our side is shut down; the peer's is not.
+#[derive(Debug)]
+struct Lingers {
+    bytes: usize,
+    end: Pin<Box<Sleep>>,
 }
 
 impl<S> Patient<S> {
@@ -60,8 +81,17 @@ impl<S> Patient<S> {
             active: Instant::now(),
             stall: None,
             stall_max: limits.stall,
+            unread: None,
+            lingers: None,
         };
         (patient, peer_closed)
+    }
+
+    /// Lingers, too, where nothing has come yet but `unread` says that something will.
+    #[cfg(feature = "http")]
+    pub(crate) fn lingering_if(mut self, unread: Arc<AtomicBool>) -> Self {
+        self.unread = Some(unread);
+        self
     }
 
     fn heard(&mut self) {
@@ -142,7 +172,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -182,14 +212,47 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let outcome = Pin::new(&mut this.stream).poll_shutdown(cx);
-        this.wrote(cx, outcome)
+        if this.lingers.is_none() {
+            let outcome = Pin::new(&mut this.stream).poll_shutdown(cx);
+            ready!(this.wrote(cx, outcome))?;
+            if this.closed.is_none() {
+                // The peer is done, too.
+                return Poll::Ready(Ok(()));
+            }
+            this.lingers = Some(Lingers { bytes: 0, end: Box::pin(sleep(LINGER)) });
+        }
+        this.poll_linger(cx).map(Ok)
+    }
+}
+
+impl<S: AsyncRead + Unpin> Patient<S> {
+    /// Throws away what comes until the peer closes its side, or there is too much of it.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(lingers) = &mut self.lingers else { return Poll::Ready(()) };
+        let mut room = [0; LINGER_READ_BYTES];
+        while lingers.bytes <= LINGER_BYTES_MAX {
+            let mut piece = ReadBuf::new(&mut room);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut piece) {
+                Poll::Ready(Ok(())) if !piece.filled().is_empty() => {
+                    lingers.bytes += piece.filled().len();
+                }
+                Poll::Ready(_) => break,
+                Poll::Pending => {
+                    let unread = self.unread.as_ref().is_some_and(|is| is.load(Ordering::Relaxed));
+                    if lingers.bytes == 0 && !unread {
+                        break;
+                    }
+                    return lingers.end.as_mut().poll(cx);
+                }
+            }
+        }
+        Poll::Ready(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -289,5 +352,35 @@ mod tests {
         assert!(closed.try_recv().is_err(), "it was not the peer");
         ours.write_all(b"last").await.unwrap();
         peer.read_exact(&mut [0; 4]).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_still_sends_is_heard_out_for_a_while_and_who_is_silent_is_not() {
+        let (mut peer, mut ours) = patient(&Limits::default());
+        let start = Instant::now();
+        ours.shutdown().await.unwrap();
+        assert_eq!(start.elapsed(), Duration::ZERO, "the peer has nothing to say");
+
+        let (mut sending, mut ours) = patient(&Limits::default());
+        let sent = tokio::spawn(async move {
+            for _ in 0..100 {
+                sending.write_all(b"four").await.unwrap();
+            }
+            sending
+        });
+        tokio::task::yield_now().await;
+        let closing = tokio::spawn(async move { ours.shutdown().await });
+        let mut sending = sent.await.unwrap();
+        assert!(!closing.is_finished(), "more may come");
+        assert_eq!(sending.read(&mut [0; 4]).await.unwrap(), 0, "the last word came at once");
+        drop(sending);
+        closing.await.unwrap().unwrap();
+        assert_eq!(start.elapsed(), Duration::ZERO);
+
+        let (_late, ours) = patient(&Limits::default());
+        let mut ours = ours.lingering_if(Arc::new(AtomicBool::new(true)));
+        ours.shutdown().await.unwrap();
+        assert_eq!(start.elapsed(), LINGER, "nothing came, but it was to be expected");
+        assert_eq!(peer.read(&mut [0; 4]).await.unwrap(), 0);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,6 +20,12 @@ use super::session::Reader;
 /// How long a request's body may take to arrive.
 const BODY_WAIT: Duration = Duration::from_secs(30);
 
+/// Bytes of bodies that are being read, over all endpoints of the process: memory of clients that
+/// need not finish what they began. Room for 64 of the longest.
+const READING_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+static READING: Budget = Budget::new(READING_BYTES_MAX);
+
 /// A silent stream is kept open with a comment this often: proxies give up after about a minute.
 const BEAT: Duration = Duration::from_secs(15);
 
@@ -28,6 +35,14 @@ const PIECE_BYTES_MAX: usize = 256 * 1024;
 
 /// The whole body; without a copy if it came in one piece.
 pub(super) async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: fmt::Display,
+{
+    collect_within(body, bytes_max, &READING).await
+}
+
+async fn collect_within<B>(body: B, bytes_max: usize, budget: &Budget) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: fmt::Display,
@@ -45,23 +60,68 @@ where
         return Ok(first);
     }
     // What is not here yet gets a timer, on the heap: most bodies are here already.
-    let rest = Box::pin(timeout(BODY_WAIT, rest(&mut body, &first, bytes_max)));
+    let rest = Box::pin(timeout(BODY_WAIT, rest(&mut body, &first, bytes_max, budget)));
     rest.await.map_err(|_| too_slow())?
 }
 
-async fn rest<B>(body: &mut Pin<&mut B>, first: &[u8], bytes_max: usize) -> Result<Bytes, Refusal>
+async fn rest<B>(
+    body: &mut Pin<&mut B>,
+    first: &[u8],
+    bytes_max: usize,
+    budget: &Budget,
+) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: fmt::Display,
 {
+    let mut share = Share { budget, bytes: 0 };
+    share.grow(first.len())?;
     let mut whole = BytesMut::from(first);
     while whole.len() <= bytes_max {
         match next(body).await.transpose()? {
-            Some(piece) => whole.extend_from_slice(&piece),
+            Some(piece) => {
+                share.grow(piece.len())?;
+                whole.extend_from_slice(&piece);
+            }
             None => return Ok(whole.freeze()),
         }
     }
     Err(too_large(bytes_max))
+}
+
+/// Bytes that may be held at the same time.
+struct Budget {
+    held: AtomicUsize,
+    max: usize,
+}
+
+impl Budget {
+    const fn new(max: usize) -> Self {
+        Self { held: AtomicUsize::new(0), max }
+    }
+}
+
+/// What one body has of a budget; free again on drop.
+struct Share<'a> {
+    budget: &'a Budget,
+    bytes: usize,
+}
+
+impl Share<'_> {
+    fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.bytes += bytes;
+        let held = self.budget.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if held > self.budget.max {
+            return Err(Refusal::overloaded("too many bodies are being read", 1));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 fn too_large(bytes_max: usize) -> Refusal {
@@ -199,5 +259,56 @@ impl fmt::Debug for Body {
             Kind::Full(bytes) => f.debug_tuple("Full").field(&bytes.len()).finish(),
             Kind::Stream(_) => f.write_str("Stream"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::convert::Infallible;
+
+    use super::*;
+
+    /// A body that comes piece by piece.
+    struct Pieces(VecDeque<Bytes>);
+
+    impl Pieces {
+        fn of(lengths: &[usize]) -> Self {
+            Self(lengths.iter().map(|length| vec![b'x'; *length].into()).collect())
+        }
+    }
+
+    impl http_body::Body for Pieces {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.0.pop_front().map(|piece| Ok(Frame::data(piece))))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_empty()
+        }
+    }
+
+    #[tokio::test]
+    async fn bodies_together_have_a_bound_and_what_is_read_is_free_again() {
+        let budget = Budget::new(10);
+        for (pieces, length) in
+            [(&[4, 4][..], Some(8)), (&[6, 6], None), (&[20], Some(20)), (&[5, 5], Some(10))]
+        {
+            let whole = collect_within(Pieces::of(pieces), 100, &budget).await;
+            assert_eq!(whole.ok().map(|whole| whole.len()), length, "{pieces:?}");
+            assert_eq!(budget.held.load(Ordering::Relaxed), 0, "{pieces:?}");
+        }
+        let mut other = Share { budget: &budget, bytes: 0 };
+        assert!(other.grow(8).is_ok());
+        let refused = collect_within(Pieces::of(&[2, 2]), 100, &budget).await.err().unwrap();
+        assert_eq!(refused.response().status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(other);
+        assert!(collect_within(Pieces::of(&[2, 2]), 100, &budget).await.is_ok());
     }
 }

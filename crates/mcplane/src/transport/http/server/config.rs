@@ -43,10 +43,12 @@ pub trait Pages: Send + Sync + 'static {
     /// Whether there is something at this path.
     fn has(&self, path: &str) -> bool;
 
-    /// Whether it is for everybody, where others must say who they are.
+    /// Whether it is for everybody, where others must say who they are. It is answered without a
+    /// look at the request's body, even when everything else is refused.
     fn is_open(&self, path: &str) -> bool;
 
-    /// The answer. Nothing here may block.
+    /// The answer. The body is empty for a page that is open, and 64 KiB at most for the others.
+    /// Nothing here may block.
     fn page(&self, head: &Parts, body: Bytes) -> Response<Bytes>;
 }
 

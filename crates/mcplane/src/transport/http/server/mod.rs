@@ -49,6 +49,9 @@ use config::Config;
 use refusal::Refusal;
 use session::{Opened, Sessions};
 
+/// Longest body of a request for a page, in bytes: an administrator's question is short.
+const PAGE_BYTES_MAX: usize = 64 * 1024;
+
 /// Names of headers, in the form that needs no parsing.
 static VERSION: HeaderName = HeaderName::from_static(PROTOCOL_VERSION);
 static SESSION: HeaderName = HeaderName::from_static(SESSION_ID);
@@ -193,10 +196,7 @@ impl Endpoint {
                 _ => Err(Refusal::nothing_here()),
             };
         }
-        let permit = Permit(Arc::clone(&self.0.in_flight));
-        if self.0.in_flight.fetch_add(1, Ordering::Relaxed) >= config.in_flight_max {
-            return Err(Refusal::overloaded("too many requests are being answered", 1));
-        }
+        let permit = self.permit()?;
         let principal = match &config.authenticate {
             None => None,
             Some(authenticate) => Some(authenticate.authenticate(head).await?),
@@ -231,18 +231,30 @@ impl Endpoint {
         }
     }
 
-    /// Something else than MCP, for the same guests.
+    /// The right to be answered, which comes before the first byte of a body.
+    fn permit(&self) -> Result<Permit, Refusal> {
+        let permit = Permit(Arc::clone(&self.0.in_flight));
+        if self.0.in_flight.fetch_add(1, Ordering::Relaxed) >= self.0.config.in_flight_max {
+            return Err(Refusal::overloaded("too many requests are being answered", 1));
+        }
+        Ok(permit)
+    }
+
+    /// Something else than MCP, for the same guests. A page for everybody costs next to nothing: it
+    /// needs no permit, so that probes are answered when all else is refused, and reads no body.
     async fn page<B>(&self, pages: &dyn Pages, head: &Parts, body: B) -> Result<Reply, Refusal>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: fmt::Display,
     {
-        if let (Some(authenticate), false) =
-            (&self.0.config.authenticate, pages.is_open(head.uri.path()))
-        {
+        if pages.is_open(head.uri.path()) {
+            return Ok(pages.page(head, Bytes::new()).map(Body::full).into());
+        }
+        let _permit = self.permit()?;
+        if let Some(authenticate) = &self.0.config.authenticate {
             authenticate.authenticate(head).await?;
         }
-        let body = body::collect(body, self.0.config.body_bytes_max).await?;
+        let body = body::collect(body, PAGE_BYTES_MAX).await?;
         Ok(pages.page(head, body).map(Body::full).into())
     }
 

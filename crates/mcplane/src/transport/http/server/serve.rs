@@ -3,15 +3,15 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderValue, Request, Response};
-use http_body::{Frame, SizeHint};
+use http::{HeaderValue, Request, Response, Version};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming as RequestBody;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -21,6 +21,11 @@ use tokio::time::{Instant, sleep_until};
 use super::refusal::Refusal;
 use super::{Body, Endpoint};
 use crate::transport::listen::{Admission, Connections, End, Incoming, Listener, Patient};
+
+/// Bytes of bodies that a client of HTTP/2 may send before anybody reads them: of one request, and of
+/// all requests of a connection. It is what a connection costs whose bodies nobody wants.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
 /// Limits of each connection of an endpoint, beside those of its [`Listener`].
 #[derive(Clone, Copy, Debug)]
@@ -108,8 +113,9 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
     };
     let Ok((stream, _permit)) = incoming.handshake().await else { return };
     let never = End::new(std::future::pending());
-    let (stream, _) = Patient::new(stream, &shared.listen, never);
     let visit = Arc::new(Visit::new(&shared, refused));
+    let (stream, _) = Patient::new(stream, &shared.listen, never);
+    let stream = stream.lingering_if(Arc::clone(&visit.unread));
     let service = service_fn(|request| Active::new(&visit).answer(request));
     let builder = builder(shared.limits);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
@@ -167,6 +173,8 @@ fn builder(limits: ConnectionLimits) -> auto::Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams_max)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX));
     builder
 }
@@ -179,6 +187,8 @@ struct Visit {
     /// The connection is one too many.
     refused: Option<Duration>,
     began: Instant,
+    /// Whether the last request of HTTP/1 was answered before its body was read.
+    unread: Arc<AtomicBool>,
     /// Requests that are being answered.
     active: AtomicUsize,
     /// Milliseconds from the beginning to the end of the last answer; 0 before the first.
@@ -193,6 +203,7 @@ impl Visit {
             upgraded: Upgraded::default(),
             refused,
             began: Instant::now(),
+            unread: Arc::default(),
             active: AtomicUsize::new(0),
             used_ms: AtomicU64::new(0),
         }
@@ -228,6 +239,9 @@ impl Active {
         if request.headers().contains_key(UPGRADE) {
             request.extensions_mut().insert(self.0.upgraded.clone());
         }
+        let is_alone = request.version() < Version::HTTP_2;
+        let unread = is_alone.then(|| Arc::clone(&self.0.unread));
+        let request = request.map(|body| Watched { body, unread });
         let endpoint = self.0.site.endpoint(request.uri().path());
         let response = match (self.0.refused, endpoint) {
             (Some(retry_after), _) => turn_away(retry_after),
@@ -252,6 +266,45 @@ fn turn_away(retry_after: Duration) -> Response<Body> {
     let mut response = Refusal::overloaded(why, retry_after.as_secs()).response();
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
+}
+
+/// The body of a request, which leaves word when nobody has read it to its end: the connection is
+/// closed then, but not before the client has had time to read the answer.
+struct Watched {
+    body: RequestBody,
+    unread: Option<Arc<AtomicBool>>,
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(frame, Poll::Ready(None)) {
+            self.unread = None;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(unread) = self.unread.take().filter(|_| !self.body.is_end_stream()) {
+            unread.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A body that keeps its connection from being idle.
