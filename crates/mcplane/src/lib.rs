@@ -23,6 +23,7 @@
 //! * [`client`] — calls, answers, subscriptions.
 //! * [`transport`] — memory, stdio, child processes, sockets, WebSocket, HTTP.
 //! * `auth` — the client's side of OAuth.
+//! * [`budget`] — how much memory messages may take.
 //! * [`schema`] — JSON Schema validation on the hot path.
 //! * [`stages`] — where a server's time goes.
 //! * [`random`] — names that nobody can guess.
@@ -32,6 +33,7 @@
 
 #[cfg(feature = "auth")]
 pub mod auth;
+pub mod budget;
 pub mod client;
 pub mod error;
 pub mod random;

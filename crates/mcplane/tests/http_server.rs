@@ -5,6 +5,7 @@
 //! * `modern` — requests of 2026-07-28: streams, cancellation, subscriptions.
 //! * `session` — sessions of 2025-03-26 … 2025-11-25, their streams and resumption.
 //! * `legacy_sse` — HTTP+SSE of 2024-11-05.
+//! * `memory` — what waits for clients that do not read, and for those that went away.
 //! * `site` — names, pages, guests, mounting, HTTP/2, TLS, shutdown.
 //! * `unread` — bodies that nobody wants.
 //! * `wire`, `world` — HTTP by hand, and a server whose handlers do as they are told.
@@ -18,6 +19,8 @@
 mod ladder;
 #[path = "http_server/legacy_sse.rs"]
 mod legacy_sse;
+#[path = "http_server/memory.rs"]
+mod memory;
 #[path = "http_server/mirror.rs"]
 mod mirror;
 #[path = "http_server/modern.rs"]

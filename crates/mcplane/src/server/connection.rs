@@ -13,6 +13,7 @@ use mcplane_proto::id::Id;
 use mcplane_proto::message::{Message, Part, ScanError, ScanFailure, is_batch, split_batch, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::{ServerEvent, ServerSession};
+use mcplane_proto::version::Revision;
 use serde_json::json;
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
@@ -22,12 +23,21 @@ use super::catalog::Catalog;
 use super::context::{ASK_TIMEOUT, Event, Stop};
 use super::outlet::Events;
 use super::relay::{Cancel, Hop};
+use super::room;
 use super::{Change, Service};
+use crate::budget::{Budget, Charge, FREE_BYTES};
 use crate::error::Result;
 use crate::stages::Stage;
 
 /// An output buffer that grew beyond this is given back to the allocator once it is empty.
 const OUT_BYTES_KEPT: usize = 1024 * 1024;
+
+/// Unsent bytes above which no more messages are taken in, from the peer or from handlers: the peer
+/// does not read its answers.
+const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The same while memory is short, and the step in which unsent bytes are charged.
+const OUT_BYTES_STEP: usize = 64 * 1024;
 
 /// Up to this length copying a line costs less than another buffer for the next one.
 #[cfg(feature = "http")]
@@ -48,6 +58,8 @@ pub(crate) struct InFlight {
     pub(super) batch: Option<u64>,
     /// The exchange that everything about it belongs to.
     pub(super) route: Option<u64>,
+    /// For its text, which is kept until it is answered.
+    _charge: Charge,
 }
 
 /// Who works on a request.
@@ -79,6 +91,11 @@ pub(crate) struct Connection {
     pub(crate) events: Events,
     /// Complete lines that are not sent yet.
     pub(crate) out: Vec<u8>,
+    budget: Budget,
+    /// For the output.
+    held: Charge,
+    /// For the request that is being taken in.
+    taking: Charge,
     batches: Batches,
     routes: Option<Routes>,
     /// Where requests go that are passed on.
@@ -124,7 +141,10 @@ impl Connection {
             hop,
             generation: service.0.generation.load(Ordering::Acquire),
             catalog: service.catalog(),
-            events: Events::new(),
+            events: Events::new(service.0.budget.clone()),
+            budget: service.0.budget.clone(),
+            held: Charge::default(),
+            taking: Charge::default(),
             out: Vec::new(),
             batches: Batches::default(),
             routes: None,
@@ -132,12 +152,29 @@ impl Connection {
         }
     }
 
-    /// A connection that lasts longer than one request.
+    /// A connection that lasts longer than one request, with a budget of its own.
     pub(crate) fn lasting(mut self) -> Self {
+        let budget = self.budget.connection(self.service.1.as_ref());
+        self.charge_to(&budget);
         if let Some(hop) = &mut self.hop {
             hop.number();
         }
         self
+    }
+
+    /// Charges everything from here on to another budget.
+    pub(crate) fn charge_to(&mut self, budget: &Budget) {
+        if self.budget.is(budget) {
+            return;
+        }
+        self.budget.clone_from(budget);
+        self.events.charge_to(budget);
+    }
+
+    /// Whether more messages may be taken in, from the peer or from handlers.
+    pub(crate) fn has_room(&self) -> bool {
+        self.out.len() < OUT_BYTES_STEP
+            || self.out.len() < OUT_BYTES_MAX && !self.budget.is_used_up()
     }
 
     /// With a record of where each line goes, for [`Connection::take_cuts`].
@@ -168,9 +205,22 @@ impl Connection {
 
     /// The output so far, and where its lines end and go.
     #[cfg(feature = "http")]
-    pub(crate) fn take_cuts(&mut self) -> (Vec<u8>, Vec<Cut>) {
+    pub(crate) fn take_cuts(&mut self) -> (Bytes, Vec<Cut>) {
         let cuts = self.routes.as_mut().map(|routes| std::mem::take(&mut routes.cuts));
-        (std::mem::take(&mut self.out), cuts.unwrap_or_default())
+        (self.take_out(), cuts.unwrap_or_default())
+    }
+
+    /// What everything is charged to.
+    #[cfg(feature = "http")]
+    pub(crate) const fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The output so far, charged for as long as anybody has a part of it.
+    #[cfg(feature = "http")]
+    fn take_out(&mut self) -> Bytes {
+        self.held.cover_anyway(&self.budget, self.out.len());
+        std::mem::take(&mut self.held).hold(std::mem::take(&mut self.out))
     }
 
     /// The whole answer of the exchange `route`, without the end of its line, if nothing else was
@@ -192,7 +242,7 @@ impl Connection {
     pub(crate) fn take_line(&mut self) -> Bytes {
         self.out.pop();
         if self.out.len() > LINE_BYTES_COPIED {
-            return std::mem::take(&mut self.out).into();
+            return self.take_out();
         }
         let line = Bytes::copy_from_slice(&self.out);
         self.out.clear();
@@ -255,10 +305,7 @@ impl Connection {
     pub(crate) fn message(&mut self, now: Instant, message: Message) {
         let start = self.out.len();
         match self.session.receive(now, &message, &mut self.out) {
-            ServerEvent::Request(method, revision) if self.hop.is_some() => {
-                self.relay(method, revision, message);
-            }
-            ServerEvent::Request(method, revision) => self.dispatch(method, revision, message),
+            ServerEvent::Request(method, revision) => self.request(method, revision, message),
             ServerEvent::Cancelled(running) => {
                 running.cancel();
                 // The handler is dropped in a later turn, so its questions are found by its id.
@@ -275,6 +322,27 @@ impl Connection {
                 self.tell_relay(message.method());
             }
         }
+    }
+
+    /// A request that the session does not answer itself.
+    fn request(&mut self, method: Method, revision: Revision, message: Message) {
+        let (id, len) = (message.part(Part::Id), message.bytes().len());
+        let start = self.out.len();
+        if self.batches.current().is_some() {
+            self.batches.refuse(id, &mut self.out);
+        }
+        if self.out.len() == start && !self.taking.cover(&self.budget, len) {
+            write::error(&mut self.out, id, &room::no_room_for_request(len));
+        }
+        if self.out.len() > start {
+            return self.end_reply(start);
+        }
+        if self.hop.is_some() {
+            self.relay(method, revision, message);
+        } else {
+            self.dispatch(method, revision, message);
+        }
+        self.taking.shrink(0);
     }
 
     pub(crate) fn refuse(&mut self, failure: &ScanFailure) {
@@ -314,18 +382,22 @@ impl Connection {
     }
 
     /// Ends an answer that was written into the output from `start` on: as a line of its own, or
-    /// as an element of the batch that is being read.
+    /// as an element of the batch that is being read. One for which there is no room becomes an error.
     pub(super) fn end_reply(&mut self, start: usize) {
-        if self.out.len() == start {
+        let len = self.out.len() - start;
+        if len == 0 {
             return;
         }
-        match self.batches.current() {
-            Some(batch) => {
-                let reply = self.out.split_off(start);
-                self.batches.reply(batch, &reply);
-            }
-            None => self.end(start, self.route(), Then::End),
+        if let Some(batch) = self.batches.current() {
+            let reply = self.out.split_off(start);
+            return self.batches.reply(batch, &reply, &self.budget);
         }
+        if len > FREE_BYTES && !self.held.cover(&self.budget, self.out.len()) {
+            let reply = self.out.split_off(start);
+            self.out.shrink_to(OUT_BYTES_KEPT);
+            write::error(&mut self.out, room::id_of(&reply), &room::no_room_for_answer(len));
+        }
+        self.end(start, self.route(), Then::End);
     }
 
     /// The answer to a request that ran beside the connection's task; none if it was cancelled.
@@ -333,7 +405,7 @@ impl Connection {
         match running.batch {
             None => self.put(reply.unwrap_or_default(), running.route, Then::End),
             Some(batch) => {
-                if let Some(array) = self.batches.settle(batch, reply) {
+                if let Some(array) = self.batches.settle(batch, reply, &self.budget) {
                     self.put(&array, running.route, Then::End);
                 }
             }
@@ -351,6 +423,9 @@ impl Connection {
         let said = self.out.len() > start;
         if said {
             lines::end(&mut self.out, start);
+        }
+        if self.out.len() > self.held.bytes() + OUT_BYTES_STEP {
+            self.held.cover_anyway(&self.budget, self.out.len());
         }
         if let Some(routes) = &mut self.routes
             && (said || then != Then::More)
@@ -372,7 +447,8 @@ impl Connection {
     /// Notes a request whose answer comes later, through the events.
     pub(super) fn begin(&mut self, id: Id, work: Work) {
         let (batch, route) = (self.current_batch(), self.route());
-        self.session.begin(id, InFlight { work, batch, route });
+        let running = InFlight { work, batch, route, _charge: std::mem::take(&mut self.taking) };
+        self.session.begin(id, running);
     }
 
     /// The batch that is being read.
@@ -384,9 +460,12 @@ impl Connection {
         batch
     }
 
-    /// What handlers have sent so far: before an inline handler's answer, and in every turn.
+    /// What handlers have sent so far, as far as there is room: before an inline handler's answer, and
+    /// in every turn.
     pub(crate) fn send_notes(&mut self) {
-        while let Some(event) = self.events.try_recv() {
+        while self.has_room()
+            && let Some(event) = self.events.try_recv()
+        {
             self.event(event);
         }
     }
@@ -481,6 +560,7 @@ impl Connection {
             self.out = Vec::new();
         }
         self.out.clear();
+        self.held.shrink(0);
     }
 
     /// Stops whatever still runs: nobody is there to hear of it.

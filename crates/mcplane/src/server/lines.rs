@@ -17,10 +17,6 @@ use crate::error::{Error, Result};
 /// Bytes asked for in one read: as much as a pipe of Linux holds.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Unsent bytes above which no more messages are taken in, from the peer or from handlers: the peer
-/// does not read its answers.
-const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
-
 /// How long requests in flight may still run when the peer has closed its side.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -53,7 +49,7 @@ pub(super) async fn serve(
             drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
             connection.session.end_listens(&mut connection.out, end_line);
         }
-        if connection.out.len() < OUT_BYTES_MAX {
+        if connection.has_room() {
             connection.send_notes();
         }
         let unsent = connection.out.len() - sent;
@@ -64,7 +60,7 @@ pub(super) async fn serve(
                 return ended(writer.shutdown().await);
             }
         }
-        let room = connection.out.len() < OUT_BYTES_MAX;
+        let room = connection.has_room();
         let reading = drained_by.is_none() && room;
         let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
         tokio::select! {
@@ -115,7 +111,7 @@ fn take_lines(
         return true;
     }
     let now = Instant::now();
-    while connection.out.len() < OUT_BYTES_MAX {
+    while connection.has_room() {
         match lines.next(input) {
             Some(Ok(line)) => {
                 if !connection.take(now, line) && noise == Noise::Ends {

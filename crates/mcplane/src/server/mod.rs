@@ -20,6 +20,7 @@ mod pool;
 mod prompt;
 pub mod relay;
 mod resource;
+mod room;
 mod rounds;
 mod tool;
 
@@ -60,6 +61,7 @@ use relay::Relay;
 use resource::Pattern;
 use rounds::SealKey;
 
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::transport::Transport;
 
@@ -90,6 +92,7 @@ pub struct Server {
     page_size: usize,
     cache: Cache,
     key: Option<SealKey>,
+    budget: Budget,
     problem: Option<Error>,
 }
 
@@ -119,6 +122,7 @@ impl Server {
             page_size: PAGE_SIZE,
             cache: Cache::default(),
             key: None,
+            budget: Budget::default(),
             problem: None,
         }
     }
@@ -247,6 +251,15 @@ impl Server {
         self
     }
 
+    /// How many bytes of requests and answers may wait in memory; what the process may have
+    /// ([`Budget::default`]) if this is not called. Beyond it callers are told that the server is
+    /// overloaded.
+    #[must_use]
+    pub fn memory(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
     /// Entries of one page of a list; 250 if this is not called.
     #[must_use]
     pub const fn page_size(mut self, entries: NonZeroUsize) -> Self {
@@ -304,6 +317,7 @@ impl Server {
             pool: Pool::new(self.pool),
             page_size: self.page_size,
             cache: self.cache,
+            budget: self.budget,
             ..Shared::new(Arc::new(config), key)?
         };
         Ok(Service(Arc::new(shared), None))
@@ -345,6 +359,8 @@ pub(crate) struct Shared {
     page_size: usize,
     cache: Cache,
     key: SealKey,
+    /// For what waits in memory.
+    budget: Budget,
     /// Who answers instead of the catalog.
     relay: Option<Arc<dyn Relay>>,
 }
@@ -364,6 +380,7 @@ impl Shared {
             page_size: PAGE_SIZE,
             cache: Cache::default(),
             key,
+            budget: Budget::default(),
             relay: None,
         })
     }
@@ -384,8 +401,22 @@ impl Service {
     /// # Errors
     /// The operating system has no randomness to give, or the name is not JSON.
     pub fn relay(relay: Arc<dyn Relay>) -> Result<Self> {
+        Self::relay_within(relay, Budget::default())
+    }
+
+    /// As [`Service::relay`], with so much memory for what waits.
+    ///
+    /// # Errors
+    /// As [`Service::relay`].
+    pub fn relay_within(relay: Arc<dyn Relay>, budget: Budget) -> Result<Self> {
         let shared = Shared::new(relay.config(), SealKey::random()?)?;
-        Ok(Self(Arc::new(Shared { relay: Some(relay), ..shared }), None))
+        Ok(Self(Arc::new(Shared { relay: Some(relay), budget, ..shared }), None))
+    }
+
+    /// What is charged with everything that waits.
+    #[cfg(feature = "http")]
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.0.budget
     }
 
     /// Tells every client which lists are not what they were.

@@ -6,20 +6,28 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use mcplane_proto::id::Id;
+use mcplane_proto::message::write;
+
 use super::context::Event;
+use super::room;
+use crate::budget::{Budget, Charge, FREE_BYTES};
 
 /// Events that wait for one connection, at most, before notifications are dropped. Answers and
-/// questions are bounded by the requests in flight.
+/// questions are bounded by the requests in flight, and by the connection's budget.
 pub const NOTES_MAX: usize = 1024;
 
 /// Bytes of notifications that wait for one connection, at most.
 pub const NOTES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-#[derive(Default)]
 struct Queue {
     events: VecDeque<Event>,
     /// Bytes of the notifications among them.
     bytes: usize,
+    /// Bytes of those events that are not short.
+    long: usize,
+    held: Charge,
+    budget: Budget,
     waker: Option<Waker>,
     is_closed: bool,
 }
@@ -28,14 +36,66 @@ impl Queue {
     fn pop(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
         self.bytes -= weight(&event);
+        self.let_go(len(&event));
         Some(event)
     }
+
+    /// Whether there is room for an event of this length; it is charged until it is popped.
+    fn takes(&mut self, len: usize) -> bool {
+        if len <= FREE_BYTES {
+            return true;
+        }
+        let fits = self.held.cover(&self.budget, self.long + len);
+        self.long += if fits { len } else { 0 };
+        fits
+    }
+
+    fn let_go(&mut self, len: usize) {
+        if len > FREE_BYTES {
+            self.long = self.long.saturating_sub(len);
+            self.held.shrink(self.long);
+        }
+    }
+
+    /// An event for which there is room; the short answer to one for which there is none.
+    fn admit(&mut self, event: Event) -> Option<Event> {
+        let len = len(&event);
+        if self.takes(len) {
+            return Some(event);
+        }
+        match event {
+            Event::Done(id, _) => Some(Event::Done(id.clone(), refusal(&id, len))),
+            Event::Ask { answer, .. } => {
+                let _ = answer.send(Err(room::no_room_for_question(len)));
+                None
+            }
+            Event::Note(..) | Event::ComeBack(_) => None,
+        }
+    }
+}
+
+/// What is answered where there is no room for the answer.
+fn refusal(id: &Id, len: usize) -> Vec<u8> {
+    let (mut id_json, mut refusal) = (Vec::new(), Vec::new());
+    id.write_json(&mut id_json);
+    write::error(&mut refusal, Some(&id_json), &room::no_room_for_answer(len));
+    refusal
 }
 
 fn weight(event: &Event) -> usize {
     match event {
         Event::Note(_, note) => note.len(),
         _ => 0,
+    }
+}
+
+/// Bytes of an event's text.
+const fn len(event: &Event) -> usize {
+    match event {
+        Event::Note(_, bytes) | Event::Done(_, bytes) | Event::Ask { params: bytes, .. } => {
+            bytes.len()
+        }
+        Event::ComeBack(_) => 0,
     }
 }
 
@@ -58,12 +118,18 @@ impl Outlet {
         }
     }
 
-    /// `false` if the connection is gone.
-    pub(super) fn send(&self, event: Event) -> bool {
+    /// `false` if the connection is gone. An answer for which there is no room becomes an error.
+    pub(super) fn send(&self, mut event: Event) -> bool {
+        if let Event::Done(_, answer) = &mut event
+            && answer.len() > FREE_BYTES
+        {
+            answer.shrink_to_fit();
+        }
         let mut queue = lock(&self.0);
         if queue.is_closed {
             return false;
         }
+        let Some(event) = queue.admit(event) else { return true };
         queue.bytes += weight(&event);
         queue.events.push_back(event);
         let waker = queue.waker.take();
@@ -79,8 +145,18 @@ impl Outlet {
 pub(crate) struct Events(Arc<Mutex<Queue>>);
 
 impl Events {
-    pub(super) fn new() -> Self {
-        Self(Arc::default())
+    pub(super) fn new(budget: Budget) -> Self {
+        let (events, held) = (VecDeque::new(), Charge::default());
+        let queue =
+            Queue { events, bytes: 0, long: 0, held, budget, waker: None, is_closed: false };
+        Self(Arc::new(Mutex::new(queue)))
+    }
+
+    /// Charges what is sent from here on to another budget, if no handler has its end yet.
+    pub(super) fn charge_to(&mut self, budget: &Budget) {
+        if let Some(queue) = Arc::get_mut(&mut self.0) {
+            queue.get_mut().unwrap_or_else(PoisonError::into_inner).budget = budget.clone();
+        }
     }
 
     pub(super) fn outlet(&self) -> Outlet {
@@ -121,6 +197,7 @@ impl Drop for Events {
         let mut queue = lock(&self.0);
         queue.is_closed = true;
         let left = std::mem::take(&mut queue.events);
+        queue.held.shrink(0);
         drop(queue);
         // What waits for an answer learns that none comes.
         drop(left);

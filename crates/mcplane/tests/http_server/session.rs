@@ -350,7 +350,7 @@ async fn only_the_newest_events_are_kept() {
         events.json().await;
     }
     let gone = world.send(&resume(&session, &first)).await;
-    gone.refuses_http(400);
+    gone.refuses_http(410);
     drop(events);
     world.stage.answer("done").await;
     world.stop().await;

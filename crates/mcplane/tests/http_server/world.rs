@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcplane::budget::Budget;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::types::{ElicitForm, LogLevel};
 use mcplane::transport::http::server::{Builder, ConnectionLimits, Endpoint, serve};
@@ -66,11 +67,16 @@ impl Default for Numbers {
 }
 
 pub fn service() -> (Service, Stage) {
+    service_within(Budget::default())
+}
+
+fn service_within(budget: Budget) -> (Service, Stage) {
     let (steps, script) = mpsc::channel(256);
     let (hold, held) = mpsc::channel(256);
     let (finish, finished) = mpsc::channel(256);
     let script = Arc::new(Mutex::new(script));
     let server = Server::new("world", "1")
+        .memory(budget)
         .workers(256.try_into().unwrap())
         .tool(Tool::inline("echo", |_, arguments: Numbers| arguments.text))
         .tool(Tool::blocking("big", |_, arguments: Numbers| "x".repeat(arguments.bytes)))
@@ -186,8 +192,23 @@ impl World {
         configure: impl FnOnce(Builder) -> Builder,
         connection: ConnectionLimits,
     ) -> Self {
+        Self::of(service(), listener, configure, connection)
+    }
+
+    /// One with so much memory for what waits.
+    pub async fn remembering(budget: Budget) -> Self {
+        let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap(), limits()).await.unwrap();
+        let service = service_within(budget);
+        Self::of(service, listener, |builder| builder, ConnectionLimits::default())
+    }
+
+    fn of(
+        (service, stage): (Service, Stage),
+        listener: Listener,
+        configure: impl FnOnce(Builder) -> Builder,
+        connection: ConnectionLimits,
+    ) -> Self {
         let address = listener.local_address().to_string();
-        let (service, stage) = service();
         let endpoint = configure(Endpoint::builder(service.clone())).build();
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async {

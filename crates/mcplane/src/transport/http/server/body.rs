@@ -3,7 +3,6 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,33 +15,24 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use super::Permit;
 use super::refusal::Refusal;
 use super::session::Reader;
+use crate::budget::{Budget, Charge, FREE_BYTES};
 
 /// How long a request's body may take to arrive.
 const BODY_WAIT: Duration = Duration::from_secs(30);
-
-/// Bytes of bodies that are being read, over all endpoints of the process: memory of clients that
-/// need not finish what they began. Room for 64 of the longest.
-const READING_BYTES_MAX: usize = 256 * 1024 * 1024;
-
-static READING: Budget = Budget::new(READING_BYTES_MAX);
 
 /// A silent stream is kept open with a comment this often: proxies give up after about a minute.
 const BEAT: Duration = Duration::from_secs(15);
 
 /// Bytes of an answer that are handed over at once: its connection is not idle before the last of
-/// them is on its way, however slowly the client reads.
-const PIECE_BYTES_MAX: usize = 256 * 1024;
+/// them is on its way, however slowly the client reads. What is handed over is charged no more.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// The whole body; without a copy if it came in one piece.
-pub(super) async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Refusal>
-where
-    B: http_body::Body<Data = Bytes>,
-    B::Error: fmt::Display,
-{
-    collect_within(body, bytes_max, &READING).await
-}
+/// Bytes by which what has come of a body is charged.
+const STEP_BYTES: usize = 64 * 1024;
 
-async fn collect_within<B>(body: B, bytes_max: usize, budget: &Budget) -> Result<Bytes, Refusal>
+/// The whole body; without a copy if it came in one piece. What has come is charged until all of it
+/// is there: then it is a message, and charged as that.
+pub(super) async fn collect<B>(body: B, bytes_max: usize, budget: &Budget) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: fmt::Display,
@@ -74,54 +64,21 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: fmt::Display,
 {
-    let mut share = Share { budget, bytes: 0 };
-    share.grow(first.len())?;
     let mut whole = BytesMut::from(first);
+    let mut charge = Charge::default();
     while whole.len() <= bytes_max {
         match next(body).await.transpose()? {
-            Some(piece) => {
-                share.grow(piece.len())?;
-                whole.extend_from_slice(&piece);
-            }
+            Some(piece) => whole.extend_from_slice(&piece),
             None => return Ok(whole.freeze()),
+        }
+        if whole.len() > charge.bytes().max(FREE_BYTES)
+            && !charge.cover(budget, whole.len() + STEP_BYTES)
+        {
+            let why = "there is no room for this request while others are being answered";
+            return Err(Refusal::overloaded(why, 1));
         }
     }
     Err(too_large(bytes_max))
-}
-
-/// Bytes that may be held at the same time.
-struct Budget {
-    held: AtomicUsize,
-    max: usize,
-}
-
-impl Budget {
-    const fn new(max: usize) -> Self {
-        Self { held: AtomicUsize::new(0), max }
-    }
-}
-
-/// What one body has of a budget; free again on drop.
-struct Share<'a> {
-    budget: &'a Budget,
-    bytes: usize,
-}
-
-impl Share<'_> {
-    fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
-        self.bytes += bytes;
-        let held = self.budget.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if held > self.budget.max {
-            return Err(Refusal::overloaded("too many bodies are being read", 1));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
 }
 
 fn too_large(bytes_max: usize) -> Refusal {
@@ -296,19 +253,19 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_together_have_a_bound_and_what_is_read_is_free_again() {
-        let budget = Budget::new(10);
-        for (pieces, length) in
-            [(&[4, 4][..], Some(8)), (&[6, 6], None), (&[20], Some(20)), (&[5, 5], Some(10))]
-        {
-            let whole = collect_within(Pieces::of(pieces), 100, &budget).await;
-            assert_eq!(whole.ok().map(|whole| whole.len()), length, "{pieces:?}");
-            assert_eq!(budget.held.load(Ordering::Relaxed), 0, "{pieces:?}");
-        }
-        let mut other = Share { budget: &budget, bytes: 0 };
-        assert!(other.grow(8).is_ok());
-        let refused = collect_within(Pieces::of(&[2, 2]), 100, &budget).await.err().unwrap();
+        const KIB: usize = 1024;
+        let budget = Budget::new(400 * KIB);
+        let long = || collect(Pieces::of(&[100 * KIB, 100 * KIB]), KIB * KIB, &budget);
+        assert_eq!(long().await.ok().unwrap().len(), 200 * KIB);
+        assert_eq!(budget.used(), 0);
+
+        let mut other = Charge::default();
+        assert!(other.cover(&budget, 300 * KIB));
+        let refused = long().await.err().unwrap();
         assert_eq!(refused.response().status(), StatusCode::SERVICE_UNAVAILABLE);
+        // What is short, or there already, costs nothing.
+        assert!(collect(Pieces::of(&[1024, 1024]), KIB * KIB, &budget).await.is_ok());
         drop(other);
-        assert!(collect_within(Pieces::of(&[2, 2]), 100, &budget).await.is_ok());
+        assert!(long().await.is_ok());
     }
 }

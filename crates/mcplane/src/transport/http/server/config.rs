@@ -241,9 +241,9 @@ impl Builder {
     #[must_use]
     pub fn build(self) -> Endpoint {
         Endpoint(Arc::new(Inner {
+            sessions: Arc::new(Sessions::new(self.sessions, self.service.budget())),
             service: self.service,
             config: self.config,
-            sessions: Arc::new(Sessions::new(self.sessions)),
             spare: Spare::default(),
             in_flight: Arc::new(AtomicUsize::new(0)),
             end: watch::Sender::new(false),

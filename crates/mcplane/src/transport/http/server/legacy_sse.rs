@@ -40,7 +40,7 @@ pub(super) fn open(
     principal: Option<Arc<str>>,
     permit: Permit,
 ) -> Result<Reply, Refusal> {
-    let session = Session::new(&endpoint.0.service, principal)?;
+    let session = Session::new(&endpoint.0.sessions, &endpoint.0.service, principal)?;
     endpoint.0.sessions.open(&endpoint.0.service, &session)?;
     let messages = endpoint.0.config.legacy_sse.as_ref().map_or("", |(_, messages)| messages);
     let target = format!("{messages}?{SESSION}{}", session.id());

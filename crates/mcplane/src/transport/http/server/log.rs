@@ -7,6 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcplane_proto::frame::sse;
 
+use crate::budget::Budget;
+
 /// Most events of a stream that are kept to be sent again, and most that wait to be sent: the
 /// oldest go first, and a client that never reads gets no more notifications.
 const EVENTS_MAX: usize = 256;
@@ -14,6 +16,10 @@ const EVENTS_MAX: usize = 256;
 /// Most bytes of a stream that are kept to be sent again; with more than that waiting to be sent,
 /// there are no more notifications either.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of the events that a reader takes at once, unless a single one is longer: it has a copy of
+/// them.
+const TAKEN_BYTES_MAX: usize = 64 * 1024;
 
 /// When a client should come back for the rest of a stream.
 const RETRY: Duration = Duration::from_secs(1);
@@ -40,7 +46,8 @@ impl Log {
         Self { first: 1, next: 1, ..Self::default() }
     }
 
-    /// Adds an event. A notification that finds no room is dropped; what somebody waits for never is.
+    /// Adds an event. A notification that finds no room is dropped; what somebody waits for never is,
+    /// for its connection would have refused it.
     pub(super) fn push(&mut self, message: Bytes, is_awaited: bool) {
         let waiting = (self.last() + 1).saturating_sub(self.next);
         // Whatever was sent is forgotten first, so that this much is unsent.
@@ -76,18 +83,22 @@ impl Log {
         }
     }
 
-    /// A reader takes over from here on, or from after the event `last`.
-    ///
-    /// `false` if the events after `last` are not kept any more.
-    pub(super) fn attach(&mut self, reader: u64, last: Option<u64>) -> bool {
+    /// Whether the events after `last` are all kept.
+    pub(super) fn has(&self, last: Option<u64>) -> bool {
+        last.is_none_or(|last| last <= self.last() && last + 1 >= self.first)
+    }
+
+    /// Whether there was an event `last`.
+    pub(super) fn had(&self, last: Option<u64>) -> bool {
+        last.is_none_or(|last| last <= self.last())
+    }
+
+    /// A reader takes over from here on, or from after the event `last`, which [`Log::has`].
+    pub(super) fn attach(&mut self, reader: u64, last: Option<u64>) {
         if let Some(last) = last {
-            if last > self.last() || last + 1 < self.first {
-                return false;
-            }
             self.next = last + 1;
         }
         self.readers.push((reader, None));
-        true
     }
 
     pub(super) fn detach(&mut self, reader: u64) {
@@ -124,18 +135,27 @@ impl Log {
 
     /// What a reader has to send: events, the end (`None`), or nothing yet. The newest reader gets
     /// the events, so that each goes out once.
-    pub(super) fn take(&mut self, route: u64, reader: u64, waker: &Waker) -> Taken {
+    pub(super) fn take(
+        &mut self,
+        route: u64,
+        reader: u64,
+        waker: &Waker,
+        budget: &Budget,
+    ) -> Taken {
         let newest = self.readers.last().map(|(number, _)| *number);
         if newest == Some(reader) && self.next <= self.last() {
             let mut out = Vec::new();
             let skip = usize::try_from(self.next - self.first).unwrap_or(usize::MAX);
-            for (number, message) in (self.next..).zip(self.events.iter().skip(skip)) {
-                event(&mut out, Some((route, number)), message);
+            for message in self.events.iter().skip(skip) {
+                if !out.is_empty() && out.len() + message.len() > TAKEN_BYTES_MAX {
+                    break;
+                }
+                event(&mut out, Some((route, self.next)), message);
+                self.next += 1;
             }
-            self.next = self.last() + 1;
             self.primed = true;
             self.forget();
-            return Taken::Events(out.into());
+            return Taken::Events(budget.hold(out));
         }
         if reader <= self.sent_away || (self.ended && self.next > self.last()) {
             return Taken::End;
@@ -145,6 +165,11 @@ impl Log {
             return Taken::NotYet;
         }
         Taken::End
+    }
+
+    /// Whether all that there is can be taken at once.
+    pub(super) const fn is_short(&self) -> bool {
+        self.bytes <= TAKEN_BYTES_MAX
     }
 
     /// The only event, if it is the last one and none was sent: it can go out as JSON.

@@ -4,7 +4,8 @@
 //! * [`serve`] — the same behind a listener of its own.
 //! * `classify` — which era a request is of, and whether its headers fit.
 //! * `modern` — one request of 2026-07-28.
-//! * `session`, `log` — sessions of 2025-03-26 … 2025-11-25, and streams that can be resumed.
+//! * `session`, `log`, `keep` — sessions of 2025-03-26 … 2025-11-25, streams that can be resumed, and
+//!   how much of them is kept.
 //! * `legacy_sse` — HTTP+SSE of 2024-11-05.
 //! * `origin` — `Host`, `Origin` and CORS.
 //! * `refusal` — requests that get no further.
@@ -12,6 +13,7 @@
 mod body;
 mod classify;
 mod config;
+mod keep;
 mod legacy_sse;
 mod log;
 mod modern;
@@ -24,8 +26,8 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -40,6 +42,7 @@ pub use config::{Authenticate, BODY_BYTES_MAX, Builder, Denied, IN_FLIGHT_MAX, P
 pub use serve::{ConnectionLimits, Site, serve};
 pub use session::SessionLimits;
 
+use crate::budget::Budget;
 use crate::error::Result;
 use crate::server::Service;
 #[cfg(feature = "websocket")]
@@ -117,6 +120,19 @@ impl Drop for Permit {
     }
 }
 
+/// What the requests of one connection are charged to: as long as they are of one principal, a share
+/// of its own.
+#[derive(Default)]
+pub(super) struct Account(OnceLock<(Option<Arc<str>>, Budget)>);
+
+impl Account {
+    fn of(&self, service: &Service, principal: Option<&Arc<str>>) -> Budget {
+        let share = || service.budget().connection(principal);
+        let (owner, budget) = self.0.get_or_init(|| (principal.cloned(), share()));
+        if owner.as_ref() == principal { budget.clone() } else { share() }
+    }
+}
+
 impl Endpoint {
     /// An endpoint at `/mcp` for clients on this machine, with the default limits.
     #[must_use]
@@ -151,7 +167,7 @@ impl Endpoint {
     ///
     /// Every refusal happens here or in a function that is named here, with the status that
     /// 2026-07-28 transports §Streamable HTTP, or else the practice of the SDKs, wants.
-    async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    async fn answer<B>(&self, request: Request<B>, account: &Account) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: fmt::Display,
@@ -161,7 +177,7 @@ impl Endpoint {
             Ok(cors) => cors,
             Err(refusal) => return refusal.response(),
         };
-        let mut response = match self.admit(&mut head, body).await {
+        let mut response = match self.admit(&mut head, body, account).await {
             Ok(Reply::Json(status, body)) => json_in(head.headers, status, body),
             Ok(Reply::Events(body)) => events_in(head.headers, body),
             Ok(Reply::Other(response)) => response,
@@ -174,7 +190,7 @@ impl Endpoint {
     }
 
     /// The rules that hold for every request: its path, room for it, and who sends it.
-    async fn admit<B>(&self, head: &mut Parts, body: B) -> Result<Reply, Refusal>
+    async fn admit<B>(&self, head: &mut Parts, body: B, account: &Account) -> Result<Reply, Refusal>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: fmt::Display,
@@ -211,12 +227,13 @@ impl Endpoint {
         match (&head.method, place) {
             (&Method::POST, None | Some(legacy_sse::Place::Messages)) => {
                 check_media(&head.headers, place.is_none())?;
-                let body = body::collect(body, config.body_bytes_max).await?;
+                let budget = account.of(&self.0.service, principal.as_ref());
+                let body = body::collect(body, config.body_bytes_max, &budget).await?;
                 if place.is_some() {
                     let principal = principal.as_deref();
                     return legacy_sse::post(self, &head.uri, body, principal);
                 }
-                let reply = match self.post(&head.headers, body, permit, principal)? {
+                let reply = match self.post(&head.headers, body, permit, principal, &budget)? {
                     Answer::Now(reply) => reply,
                     Answer::Later(reply) => reply.await,
                 };
@@ -254,7 +271,8 @@ impl Endpoint {
         if let Some(authenticate) = &self.0.config.authenticate {
             authenticate.authenticate(head).await?;
         }
-        let body = body::collect(body, PAGE_BYTES_MAX).await?;
+        let budget = self.0.service.budget();
+        let body = body::collect(body, PAGE_BYTES_MAX, budget).await?;
         Ok(pages.page(head, body).map(Body::full).into())
     }
 
@@ -265,17 +283,21 @@ impl Endpoint {
         body: Bytes,
         permit: Permit,
         principal: Option<Arc<str>>,
+        budget: &Budget,
     ) -> Result<Answer, Refusal> {
         let service = &self.0.service;
         let payload = match classify(headers, body, service) {
             Ok(Payload::Modern(message)) => {
-                return Ok(modern::answer(self, message, principal, permit));
+                return Ok(modern::answer(self, message, principal, permit, budget));
             }
             Ok(payload) => payload,
             Err(misfit) => return Ok(Answer::Now(misfit.reply())),
         };
         if self.0.config.stateless {
-            return Ok(modern::answer_stateless(self, headers, payload, principal, permit));
+            let revision = modern::revision(headers);
+            return Ok(modern::answer_stateless(
+                self, revision, payload, principal, permit, budget,
+            ));
         }
         if let Payload::Initialize(message) = payload {
             let sessions = &self.0.sessions;
@@ -305,10 +327,7 @@ impl Endpoint {
         }
         let session = self.session(headers, principal)?;
         let last_event = headers.get(LAST_EVENT_ID).map(HeaderValue::as_bytes);
-        let why = "`Last-Event-ID` names no event of this session";
-        let reader = session.listen(last_event);
-        let reader = reader.ok_or_else(|| Refusal::new(StatusCode::BAD_REQUEST, why))?;
-        Ok(reader.stream(permit))
+        Ok(session.listen(last_event)?.stream(permit))
     }
 
     fn delete(&self, headers: &HeaderMap, principal: Option<&str>) -> Result<Reply, Refusal> {
@@ -392,7 +411,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let endpoint = self.clone();
-        Box::pin(async move { Ok(endpoint.answer(request).await) })
+        Box::pin(async move { Ok(endpoint.answer(request, &Account::default()).await) })
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::body::Source;
 use super::classify::{Misfit, Named, Payload, status};
 use super::{Answer, Body, Endpoint, Permit, Reply, empty, log};
+use crate::budget::Budget;
 use crate::server::{Change, Connection, Service};
 
 /// How long the headers wait for a handler that says nothing. Proxies give up after about a minute.
@@ -43,15 +44,22 @@ const SPARE_BYTES: usize = 8 * 1024;
 pub(super) struct Spare(Mutex<Vec<Box<Connection>>>);
 
 impl Spare {
-    fn take(&self, service: &Service, principal: Option<Arc<str>>) -> Box<Connection> {
+    fn take(
+        &self,
+        service: &Service,
+        principal: Option<Arc<str>>,
+        budget: &Budget,
+    ) -> Box<Connection> {
         let spare = self.lock().pop();
-        match spare {
+        let mut connection = match spare {
             Some(mut connection) => {
                 connection.serve_for(principal);
                 connection
             }
             None => Box::new(Connection::new(service.of(principal))),
-        }
+        };
+        connection.charge_to(budget);
+        connection
     }
 
     fn put(&self, mut connection: Box<Connection>) {
@@ -60,6 +68,7 @@ impl Spare {
         }
         connection.out.clear();
         connection.out.shrink_to(SPARE_BYTES);
+        connection.recycle();
         let mut spare = self.lock();
         if spare.len() < SPARE_MAX {
             spare.push(connection);
@@ -78,6 +87,7 @@ pub(super) fn answer(
     message: Message,
     principal: Option<Arc<str>>,
     permit: Permit,
+    budget: &Budget,
 ) -> Answer {
     if message.kind() == Kind::Notification {
         // Nothing to cancel by an id that the client chose: closing the stream does that.
@@ -86,7 +96,7 @@ pub(super) fn answer(
     let service = &endpoint.0.service;
     let changes = (message.method() == Some(Method::Listen)).then(|| service.changes());
     let id_len = message.part(Part::Id).map(<[u8]>::len);
-    let mut connection = endpoint.0.spare.take(service, principal);
+    let mut connection = endpoint.0.spare.take(service, principal, budget);
     connection.out.reserve(ANSWER_BYTES);
     connection.message(Instant::now(), message);
     connection.send_notes();
@@ -97,17 +107,14 @@ pub(super) fn answer(
 /// anything, and nothing can be resumed.
 pub(super) fn answer_stateless(
     endpoint: &Endpoint,
-    headers: &HeaderMap,
+    revision: Revision,
     payload: Payload,
     principal: Option<Arc<str>>,
     permit: Permit,
+    budget: &Budget,
 ) -> Answer {
     let mut connection = Box::new(Connection::new(endpoint.0.service.of(principal)));
-    // 2025-03-26 did not name itself (2025-06-18 transports §Protocol version header).
-    let revision = match Named::of(headers) {
-        Named::Legacy(revision) => revision,
-        _ => Revision::V2025_03_26,
-    };
+    connection.charge_to(budget);
     let now = Instant::now();
     match payload {
         Payload::Initialize(message) => connection.message(now, message),
@@ -131,6 +138,15 @@ pub(super) fn answer_stateless(
     connection.send_notes();
     // Errors of the legacy eras ride on 200.
     Exchange { connection, changes: None, id_len: None }.respond(endpoint, permit)
+}
+
+/// The revision of a legacy request to an endpoint that keeps no sessions.
+pub(super) fn revision(headers: &HeaderMap) -> Revision {
+    match Named::of(headers) {
+        Named::Legacy(revision) => revision,
+        // 2025-03-26 did not name itself (2025-06-18 transports §Protocol version header).
+        _ => Revision::V2025_03_26,
+    }
 }
 
 struct Exchange {
@@ -183,8 +199,13 @@ impl Exchange {
                 let answer = self.connection.take_line();
                 Reply::Json(status_of(self.id_len, &answer), answer)
             }
-            Some(_) => Reply::Events(Body::full(events(out))),
+            Some(_) => Reply::Events(Body::full(self.events())),
         }
+    }
+
+    /// What was said, as events.
+    fn events(&self) -> Bytes {
+        self.connection.budget().hold(events(&self.connection.out))
     }
 
     fn is_silent(&self) -> bool {
@@ -201,7 +222,7 @@ impl Exchange {
         let mut ending = false;
         loop {
             if !self.connection.out.is_empty() {
-                let events = events(&self.connection.out);
+                let events = self.events();
                 self.connection.recycle();
                 if chunks.send(events).await.is_err() {
                     return;
@@ -252,10 +273,10 @@ fn status_of(id_len: Option<usize>, answer: &Bytes) -> StatusCode {
 }
 
 /// Lines as events, one message each.
-fn events(lines: &[u8]) -> Bytes {
+fn events(lines: &[u8]) -> Vec<u8> {
     let mut events = Vec::with_capacity(lines.len() + log::EVENT_BYTES);
     for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         log::event(&mut events, None, line);
     }
-    events.into()
+    events
 }

@@ -19,13 +19,15 @@ use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until};
 
 use super::refusal::Refusal;
-use super::{Body, Endpoint};
+use super::{Account, Body, Endpoint};
 use crate::transport::listen::{Admission, Connections, End, Incoming, Listener, Patient};
 
 /// Bytes of bodies that a client of HTTP/2 may send before anybody reads them: of one request, and of
 /// all requests of a connection. It is what a connection costs whose bodies nobody wants.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Bytes of one stream of HTTP/2 that wait for its client's window, beside the piece that filled them.
+const SEND_BYTES_MAX: usize = 64 * 1024;
 
 /// Limits of each connection of an endpoint, beside those of its [`Listener`].
 #[derive(Clone, Copy, Debug)]
@@ -175,6 +177,7 @@ fn builder(limits: ConnectionLimits) -> auto::Builder<TokioExecutor> {
         .max_concurrent_streams(limits.streams_max)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(SEND_BYTES_MAX)
         .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX));
     builder
 }
@@ -184,6 +187,7 @@ struct Visit {
     site: Arc<dyn Site>,
     limits: ConnectionLimits,
     upgraded: Upgraded,
+    account: Account,
     /// The connection is one too many.
     refused: Option<Duration>,
     began: Instant,
@@ -201,6 +205,7 @@ impl Visit {
             site: Arc::clone(&shared.site),
             limits: shared.limits,
             upgraded: Upgraded::default(),
+            account: Account::default(),
             refused,
             began: Instant::now(),
             unread: Arc::default(),
@@ -245,7 +250,7 @@ impl Active {
         let endpoint = self.0.site.endpoint(request.uri().path());
         let response = match (self.0.refused, endpoint) {
             (Some(retry_after), _) => turn_away(retry_after),
-            (None, Some(endpoint)) => endpoint.answer(request).await,
+            (None, Some(endpoint)) => endpoint.answer(request, &self.0.account).await,
             (None, None) => Refusal::nothing_here().response(),
         };
         Ok(response.map(|body| Tracked { body, _active: self }))

@@ -20,9 +20,11 @@ use tokio::time::{sleep_until, timeout};
 
 use super::body::Source;
 use super::classify::Payload;
+use super::keep::{Keep, Kept, kept_max};
 use super::log::{Log, Taken};
 use super::refusal::Refusal;
 use super::{Answer, Body, Permit, Reply, SESSION, json};
+use crate::budget::{Budget, Charge};
 use crate::error::Error;
 use crate::random;
 use crate::server::{Connection, Service, Then};
@@ -36,6 +38,9 @@ const FINISHED_MAX: usize = 16;
 
 /// Bytes of the finished streams of one session that are kept.
 const FINISHED_BYTES_MAX: usize = 1024 * 1024;
+
+/// Up to this length a line is copied out of what was said with it, rather than keep all of that.
+const LINE_BYTES_COPIED: usize = 4096;
 
 /// The stream of what belongs to no request.
 const ALONE: u64 = 0;
@@ -61,11 +66,12 @@ impl Default for SessionLimits {
 pub(super) struct Sessions {
     limits: SessionLimits,
     open: Mutex<HashMap<Box<str>, Arc<Session>>>,
+    keep: Keep,
 }
 
 impl Sessions {
-    pub(super) fn new(limits: SessionLimits) -> Self {
-        Self { limits, open: Mutex::default() }
+    pub(super) fn new(limits: SessionLimits, budget: &Budget) -> Self {
+        Self { limits, open: Mutex::default(), keep: Keep::new(budget.clone()) }
     }
 
     /// Makes room for a session and keeps it.
@@ -118,6 +124,10 @@ impl Sessions {
         self.lock().len()
     }
 
+    fn relieve(&self) {
+        self.keep.relieve(|| self.lock().values().cloned().collect());
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,6 +145,8 @@ pub(super) struct Session {
     principal: Option<Arc<str>>,
     state: Mutex<State>,
     ended: Notify,
+    sessions: Weak<Sessions>,
+    kept: Kept,
 }
 
 struct State {
@@ -144,6 +156,8 @@ struct State {
     routes: u64,
     readers: u64,
     used: Instant,
+    /// For what is kept for a client that went away.
+    kept: Charge,
     /// Everything goes to [`ALONE`], and its end is the session's: HTTP+SSE.
     is_single: bool,
     /// The session ends as soon as nothing runs in it any more.
@@ -162,6 +176,7 @@ pub(super) enum Opened {
 impl Session {
     /// A session under an id that nobody can guess.
     pub(super) fn new(
+        sessions: &Arc<Sessions>,
         service: &Service,
         principal: Option<Arc<str>>,
     ) -> Result<Arc<Self>, Refusal> {
@@ -174,14 +189,25 @@ impl Session {
             routes: ALONE,
             readers: 0,
             used: Instant::now(),
+            kept: Charge::default(),
             is_single: false,
             is_closing: false,
         };
-        Ok(Arc::new(Self { id, principal, state: Mutex::new(state), ended: Notify::new() }))
+        let (state, ended, kept) = (Mutex::new(state), Notify::new(), Kept::default());
+        let sessions = Arc::downgrade(sessions);
+        Ok(Arc::new(Self { id, principal, state, ended, sessions, kept }))
     }
 
     pub(super) fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(super) fn principal(&self) -> Option<&str> {
+        self.principal.as_deref()
+    }
+
+    pub(super) const fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// Takes in what a POST brought.
@@ -209,7 +235,7 @@ impl Session {
             log.attach(number, None);
             state.logs.insert(route, log);
         }
-        state.sort(out, &cuts);
+        state.sort(&out, &cuts);
         drop(state);
         if !opens {
             return Opened::Nothing;
@@ -218,19 +244,53 @@ impl Session {
     }
 
     /// Opens the stream of what belongs to no request, or goes on after an event.
-    pub(super) fn listen(self: &Arc<Self>, last_event: Option<&[u8]>) -> Option<Reader> {
-        let (route, last) = match last_event {
+    pub(super) fn listen(self: &Arc<Self>, last_event: Option<&[u8]>) -> Result<Reader, Refusal> {
+        let unknown = || {
+            let why = "`Last-Event-ID` names no event of this session";
+            Refusal::new(StatusCode::BAD_REQUEST, why)
+        };
+        let (route, last) = match last_event.map(super::log::parse_id) {
             None => (ALONE, None),
-            Some(id) => super::log::parse_id(id).map(|(route, number)| (route, Some(number)))?,
+            Some(None) => return Err(unknown()),
+            Some(Some((route, number))) => (route, Some(number)),
         };
         let mut state = self.lock();
         let number = state.attach();
-        let has_priming = state.has_priming();
-        let log = state.logs.get_mut(&route)?;
-        let attached = log.attach(number, last);
+        let (has_priming, routes) = (state.has_priming(), state.routes);
+        let Some(log) = state.logs.get_mut(&route).filter(|log| log.has(last)) else {
+            let is_known = state.logs.get(&route).is_none_or(|log| log.had(last));
+            return Err(if route <= routes && is_known { forgotten() } else { unknown() });
+        };
+        log.attach(number, last);
         let first = if last.is_none() { log.begin(route, has_priming) } else { None };
         drop(state);
-        attached.then(|| Reader { session: Arc::clone(self), route, number, first })
+        self.tend();
+        Ok(Reader { session: Arc::clone(self), route, number, first })
+    }
+
+    /// Counts what is kept for a client that went away, and forgets the oldest of what is too much.
+    fn tend(&self) {
+        let Some(sessions) = self.sessions.upgrade() else { return };
+        let mut state = self.lock();
+        let (mut kept, max) = (state.abandoned(), kept_max(state.connection.budget()));
+        while kept > max && state.forget_oldest(true) {
+            kept = state.abandoned();
+        }
+        let has_grown = kept > state.kept.bytes();
+        self.kept.set(&sessions.keep, &mut state.kept, kept);
+        drop(state);
+        if has_grown {
+            sessions.relieve();
+        }
+    }
+
+    /// Forgets the oldest of what is kept for a client that went away; `false` if there is nothing.
+    pub(super) fn forget_oldest(&self, keep: &Keep) -> bool {
+        let mut state = self.lock();
+        let forgets = state.forget_oldest(false);
+        let kept = state.abandoned();
+        self.kept.set(keep, &mut state.kept, kept);
+        forgets
     }
 
     /// Sends everything to the one stream that is about to be opened, from `first` on.
@@ -315,12 +375,14 @@ impl State {
     }
 
     /// Sorts lines into the streams that they belong to.
-    fn sort(&mut self, out: Vec<u8>, cuts: &[crate::server::Cut]) {
-        let out = Bytes::from(out);
+    fn sort(&mut self, out: &Bytes, cuts: &[crate::server::Cut]) {
         let can_come_back = !self.is_single && self.has_priming();
         let mut start = 0;
         for cut in cuts {
-            let line = out.slice(start..cut.end.saturating_sub(1).max(start));
+            let mut line = out.slice(start..cut.end.saturating_sub(1).max(start));
+            if line.len() <= LINE_BYTES_COPIED && cuts.len() > 1 {
+                line = Bytes::copy_from_slice(&line);
+            }
             start = cut.end;
             let (route, ends) = match self.is_single {
                 true => (ALONE, false),
@@ -343,7 +405,30 @@ impl State {
     fn sort_all(&mut self) {
         self.connection.send_notes();
         let (out, cuts) = self.connection.take_cuts();
-        self.sort(out, &cuts);
+        self.sort(&out, &cuts);
+    }
+
+    /// Bytes that are kept for nobody who is there.
+    fn abandoned(&self) -> usize {
+        self.logs.values().filter(|log| !log.is_watched()).map(Log::bytes).sum()
+    }
+
+    /// Forgets the oldest stream that nobody reads and that keeps something, the one of what belongs
+    /// to no request last. `false` if there is none, or only one and `but_one` is to stay.
+    fn forget_oldest(&mut self, but_one: bool) -> bool {
+        let keeps =
+            |(route, log): (&u64, &Log)| (!log.is_watched() && log.bytes() > 0).then_some(*route);
+        let mut keeping = self.logs.iter().filter_map(keeps);
+        let first = keeping.next();
+        let second = keeping.next();
+        match (first, second) {
+            (Some(ALONE), Some(route)) => drop(self.logs.remove(&route)),
+            (None, _) => return false,
+            (Some(_), None) if but_one => return false,
+            (Some(ALONE), None) => drop(self.logs.insert(ALONE, Log::new())),
+            (Some(route), _) => drop(self.logs.remove(&route)),
+        }
+        true
     }
 
     fn attach(&mut self) -> u64 {
@@ -382,7 +467,7 @@ pub(super) fn initialize(
     principal: Option<Arc<str>>,
     message: Message,
 ) -> Result<Response<Body>, Refusal> {
-    let session = Session::new(service, principal)?;
+    let session = Session::new(sessions, service, principal)?;
     let Opened::Answer(answer) = session.post(Payload::Initialize(message)) else {
         return Ok(json(StatusCode::INTERNAL_SERVER_ERROR, Bytes::new()));
     };
@@ -421,7 +506,8 @@ impl Reader {
     fn begin(mut self, permit: Permit) -> Reply {
         let mut state = self.session.lock();
         let has_priming = state.has_priming();
-        let Some(log) = state.logs.get_mut(&self.route) else {
+        let State { logs, connection, .. } = &mut *state;
+        let Some(log) = logs.get_mut(&self.route) else {
             drop(state);
             return self.stream(permit);
         };
@@ -436,7 +522,9 @@ impl Reader {
         }
         self.first = log.begin(self.route, has_priming);
         if log.ended
-            && let Taken::Events(events) = log.take(self.route, self.number, Waker::noop())
+            && log.is_short()
+            && let Taken::Events(events) =
+                log.take(self.route, self.number, Waker::noop(), connection.budget())
         {
             drop(state);
             let first = self.first.as_deref().unwrap_or_default();
@@ -455,8 +543,9 @@ impl Reader {
             return Poll::Ready(Some(first));
         }
         let mut state = self.session.lock();
-        let Some(log) = state.logs.get_mut(&self.route) else { return Poll::Ready(None) };
-        match log.take(self.route, self.number, cx.waker()) {
+        let State { logs, connection, .. } = &mut *state;
+        let Some(log) = logs.get_mut(&self.route) else { return Poll::Ready(None) };
+        match log.take(self.route, self.number, cx.waker(), connection.budget()) {
             Taken::Events(events) => Poll::Ready(Some(events)),
             Taken::End => Poll::Ready(None),
             Taken::NotYet => Poll::Pending,
@@ -483,12 +572,21 @@ impl Drop for Reader {
                 state.logs.remove(&self.route);
             }
         }
-        if state.is_single {
+        let is_single = state.is_single;
+        drop(state);
+        if is_single {
             // The stream was all that the client had.
-            drop(state);
             self.session.end();
         }
+        self.session.tend();
     }
+}
+
+/// There was more, but nobody has it any more.
+fn forgotten() -> Refusal {
+    let why = "what followed `Last-Event-ID` is not kept any more, because too much was waiting, or it \
+               was too long ago: send the request again if it may be carried out twice";
+    Refusal::new(StatusCode::GONE, why)
 }
 
 /// Takes over what handlers send and what the server tells, until the session ends.
@@ -514,11 +612,15 @@ async fn pump(
                 let mut state = session.lock();
                 state.connection.event(event);
                 state.sort_all();
+                drop(state);
+                session.tend();
             }
             change = changes.recv() => {
                 let mut state = session.lock();
                 state.connection.change(change);
                 state.sort_all();
+                drop(state);
+                session.tend();
             }
             () = sleep_until(wake.into()) => {
                 let mut state = session.lock();

@@ -1,0 +1,314 @@
+//! How many bytes may wait in memory: requests that are being worked on, answers that nobody has
+//! read yet, streams that are kept for clients that come back.
+//!
+//! A [`Budget`] is shared by cloning, and divided with [`Budget::share`]: what is charged to a share is
+//! charged to all above it. What is shorter than [`FREE_BYTES`] costs nothing, so that whoever sends
+//! and gets short messages is served whatever others hold.
+
+mod machine;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use bytes::Bytes;
+
+/// Up to this length a message is not charged, in bytes: how many of them there may be is limited
+/// everywhere, and counting costs more than they do.
+pub const FREE_BYTES: usize = 4096;
+
+/// The part of the machine's memory that messages may take unless something else is said. Each is
+/// copied once or twice on its way, and the servers that a gateway starts live in the same container.
+const MACHINE_SHARE: usize = 4;
+
+/// The least that is taken by default, in bytes: room for the longest message.
+const DEFAULT_BYTES_MIN: usize = 32 * 1024 * 1024;
+
+/// The most that is taken by default, in bytes: beyond it something is wrong.
+const DEFAULT_BYTES_MAX: usize = 4 * 1024 * 1024 * 1024;
+
+/// What is taken where the machine does not say how much it has, in bytes.
+const DEFAULT_BYTES: usize = 256 * 1024 * 1024;
+
+/// The part of a budget that one principal may take.
+const PRINCIPAL_SHARE: usize = 2;
+
+/// The part of a budget that one connection or session may take, and the most, in bytes: four answers
+/// of the greatest length.
+const CONNECTION_SHARE: usize = 4;
+const CONNECTION_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes that may be taken. Cloning is cheap; every clone is the same budget.
+///
+/// The default is that of the process: a quarter of the memory that the machine, its container or
+/// its limits leave.
+#[derive(Clone)]
+pub struct Budget(Arc<Inner>);
+
+struct Inner {
+    used: AtomicUsize,
+    max: usize,
+    above: Option<Budget>,
+    principals: Mutex<HashMap<Arc<str>, Weak<Inner>>>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        static PROCESS: OnceLock<Budget> = OnceLock::new();
+        let bytes = || match machine::memory() {
+            Some(bytes) => (bytes / MACHINE_SHARE).clamp(DEFAULT_BYTES_MIN, DEFAULT_BYTES_MAX),
+            None => DEFAULT_BYTES,
+        };
+        PROCESS.get_or_init(|| Self::new(bytes())).clone()
+    }
+}
+
+impl Budget {
+    /// So many bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self::of(bytes_max, None)
+    }
+
+    /// At most so many bytes of this budget. One that holds nothing may take more, once, if there is
+    /// room above: no message that is allowed is too long for it.
+    #[must_use]
+    pub fn share(&self, bytes_max: usize) -> Self {
+        Self::of(bytes_max, Some(self.clone()))
+    }
+
+    fn of(max: usize, above: Option<Self>) -> Self {
+        let (used, principals) = (AtomicUsize::new(0), Mutex::default());
+        Self(Arc::new(Inner { used, max, above, principals }))
+    }
+
+    /// The share of one connection or session: of its principal's half, if it has one.
+    pub(crate) fn connection(&self, principal: Option<&Arc<str>>) -> Self {
+        let bytes_max = (self.max() / CONNECTION_SHARE).min(CONNECTION_BYTES_MAX);
+        match principal {
+            Some(principal) => self.principal(principal).share(bytes_max),
+            None => self.share(bytes_max),
+        }
+    }
+
+    fn principal(&self, name: &Arc<str>) -> Self {
+        let mut known = self.0.principals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = known.get(name).and_then(Weak::upgrade) {
+            return Self(share);
+        }
+        known.retain(|_, share| share.strong_count() > 0);
+        let share = self.share(self.max() / PRINCIPAL_SHARE);
+        known.insert(Arc::clone(name), Arc::downgrade(&share.0));
+        share
+    }
+
+    /// How many bytes may be taken.
+    #[must_use]
+    pub fn max(&self) -> usize {
+        self.0.max
+    }
+
+    /// How many bytes are taken; more than [`Budget::max`] if what was there already had to be
+    /// counted.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is the same budget, not only as large.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether there is no room for anything that is not short, here or above.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.used() >= self.0.max || self.0.above.as_ref().is_some_and(Self::is_used_up)
+    }
+
+    /// Bytes that are there already, charged for as long as anybody has a part of them.
+    #[must_use]
+    pub fn hold(&self, bytes: Vec<u8>) -> Bytes {
+        let mut charge = Charge::default();
+        charge.cover_anyway(self, bytes.len());
+        charge.hold(bytes)
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let Inner { used, max, above, .. } = &*self.0;
+        let fits = |before: usize| {
+            let after = before.saturating_add(bytes);
+            (after <= *max || before == 0 && above.is_some()).then_some(after)
+        };
+        if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+            return false;
+        }
+        if above.as_ref().is_none_or(|above| above.take(bytes)) {
+            return true;
+        }
+        used.fetch_sub(bytes, Ordering::Relaxed);
+        false
+    }
+
+    fn take_anyway(&self, bytes: usize) {
+        self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(above) = &self.0.above {
+            above.take_anyway(bytes);
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(above) = &self.0.above {
+            above.give_back(bytes);
+        }
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget").field("used", &self.used()).field("max", &self.max()).finish()
+    }
+}
+
+/// Bytes that are taken from a budget until this is dropped.
+#[derive(Debug, Default)]
+pub struct Charge {
+    of: Option<Budget>,
+    bytes: usize,
+}
+
+impl Charge {
+    /// How many bytes it stands for.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Stands for `bytes` from now on, if it did not for more already and `of` has room for them.
+    #[must_use]
+    pub fn cover(&mut self, of: &Budget, bytes: usize) -> bool {
+        if bytes <= self.bytes.max(FREE_BYTES) {
+            return true;
+        }
+        let fits = self.of.as_ref().unwrap_or(of).take(bytes - self.bytes);
+        if fits {
+            self.grown(of, bytes);
+        }
+        fits
+    }
+
+    /// As [`Charge::cover`], room or not: for bytes that are there already.
+    pub fn cover_anyway(&mut self, of: &Budget, bytes: usize) {
+        if bytes > self.bytes.max(FREE_BYTES) {
+            self.of.as_ref().unwrap_or(of).take_anyway(bytes - self.bytes);
+            self.grown(of, bytes);
+        }
+    }
+
+    fn grown(&mut self, of: &Budget, bytes: usize) {
+        self.of.get_or_insert_with(|| of.clone());
+        self.bytes = bytes;
+    }
+
+    /// Gives back what it stands for beyond `bytes`.
+    pub fn shrink(&mut self, bytes: usize) {
+        let bytes = if bytes <= FREE_BYTES { 0 } else { bytes };
+        if let Some(of) = &self.of
+            && bytes < self.bytes
+        {
+            of.give_back(self.bytes - bytes);
+            self.bytes = bytes;
+        }
+        if self.bytes == 0 {
+            self.of = None;
+        }
+    }
+
+    /// The bytes, which are charged for as long as anybody has a part of them.
+    #[must_use]
+    pub fn hold(self, bytes: Vec<u8>) -> Bytes {
+        match self.bytes {
+            0 => bytes.into(),
+            _ => Bytes::from_owner(Held { bytes, _charge: self }),
+        }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.shrink(0);
+    }
+}
+
+struct Held {
+    bytes: Vec<u8>,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1024;
+
+    #[test]
+    fn what_is_charged_to_a_share_is_charged_above_and_given_back() {
+        let process = Budget::new(100 * KIB);
+        let (one, other) = (process.share(60 * KIB), process.share(60 * KIB));
+        let (mut first, mut second) = (Charge::default(), Charge::default());
+        assert!(first.cover(&one, 60 * KIB) && !second.cover(&other, 41 * KIB));
+        assert_eq!((process.used(), other.used(), second.bytes()), (60 * KIB, 0, 0));
+        assert!(second.cover(&other, 40 * KIB), "exactly what is left");
+        second.cover_anyway(&other, 50 * KIB);
+        assert_eq!(process.used(), 110 * KIB, "what is there counts");
+        second.shrink(10 * KIB);
+        assert_eq!((other.used(), process.used()), (10 * KIB, 70 * KIB));
+        drop((first, second));
+        assert_eq!((one.used(), other.used(), process.used()), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_is_short_is_free_and_a_share_takes_one_that_is_long() {
+        let process = Budget::new(100 * KIB);
+        let share = process.share(10 * KIB);
+        let (mut short, mut long) = (Charge::default(), Charge::default());
+        assert!(long.cover(&share, 90 * KIB), "it is the only one");
+        assert!(short.cover(&share, FREE_BYTES) && !short.cover(&share, FREE_BYTES + 1));
+        assert_eq!(process.used(), 90 * KIB);
+        assert!(!Charge::default().cover(&process.share(KIB), 11 * KIB), "no room above");
+    }
+
+    #[test]
+    fn bytes_are_charged_as_long_as_a_part_of_them_lives() {
+        let process = Budget::new(100 * KIB);
+        let mut charge = Charge::default();
+        assert!(charge.cover(&process, 50 * KIB));
+        let whole = charge.hold(vec![7; 50 * KIB]);
+        let part = whole.slice(1..2);
+        drop(whole);
+        assert_eq!((process.used(), &*part), (50 * KIB, &[7][..]));
+        drop(part);
+        assert_eq!(process.used(), 0);
+    }
+
+    #[test]
+    fn a_principal_has_one_share_whatever_its_connections() {
+        let process = Budget::new(1000 * KIB);
+        let alice: Arc<str> = "alice".into();
+        let connections: Vec<_> = (0..4).map(|_| process.connection(Some(&alice))).collect();
+        let mut charges: Vec<Charge> = (0..4).map(|_| Charge::default()).collect();
+        let mut takes = |at: usize| charges[at].cover(&connections[at], 250 * KIB);
+        assert!(takes(0) && takes(1) && !takes(2) && !takes(3));
+        let bob = process.connection(Some(&"bob".into()));
+        assert!(Charge::default().cover(&bob, 250 * KIB));
+        drop((charges, connections, bob));
+        assert_eq!(process.used(), 0);
+    }
+}
