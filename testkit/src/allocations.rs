@@ -13,6 +13,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The system's allocator, which notes what each thread asks of it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +50,26 @@ pub fn so_far() -> Counts {
     THREAD.try_with(Cell::get).unwrap_or_default()
 }
 
+/// Runs `work` and gives back the most bytes that the whole program held at once meanwhile.
+pub async fn peak<T>(work: impl Future<Output = T>) -> (T, usize) {
+    PEAK.store(LIVE.load(Ordering::Relaxed), Ordering::Relaxed);
+    let value = work.await;
+    (value, PEAK.load(Ordering::Relaxed))
+}
+
+/// Bytes that the program holds, and the most that it held since [`peak`] began.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn grow(bytes: usize) {
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+}
+
+fn shrink(bytes: usize) {
+    LIVE.fetch_sub(bytes, Ordering::Relaxed);
+}
+
 thread_local! {
     // Const and without a destructor, so that reaching it never allocates.
     static THREAD: Cell<Counts> = const { Cell::new(Counts { allocations: 0, bytes: 0 }) };
@@ -64,27 +85,32 @@ fn note(bytes: usize) {
 
 #[allow(unsafe_code, reason = "GlobalAlloc has no safe form; every call is handed to System as is")]
 // SAFETY: each method passes its arguments to `System` unchanged and returns what that returns;
-// `note` neither allocates nor unwinds.
+// `note`, `grow` and `shrink` neither allocate nor unwind.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
+        grow(layout.size());
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
+        grow(layout.size());
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size.saturating_sub(layout.size()));
+        grow(size);
+        shrink(layout.size());
         // SAFETY: as above.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        shrink(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(block, layout) }
     }

@@ -10,7 +10,7 @@ pub mod pair;
 pub mod random;
 pub mod setup;
 
-pub use allocations::{CountingAllocator, Counts, count, so_far};
+pub use allocations::{CountingAllocator, Counts, count, peak, so_far};
 pub use pair::{Pair, Say};
 pub use random::Random;
 pub use setup::{Conditions, Setup};

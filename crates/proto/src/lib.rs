@@ -8,7 +8,8 @@
 //! * [`version`] — the five revisions and the two eras.
 //! * [`id`], [`method`], [`error`] — the small words of the protocol.
 //! * [`message`] — one message: its bytes, and where its parts are in them.
-//! * [`frame`] — how messages are told apart in a stream: lines and server-sent events.
+//! * [`frame`] — how messages are told apart in a stream: lines and server-sent events; the buffer
+//!   that they leave from.
 //! * [`meta`], [`headers`] — the per-request envelope of 2026-07-28 and its mirror in HTTP headers.
 //! * [`types`] — what each method's parameters and results say.
 //! * [`session`] — the conversation: handshakes, pending requests, cancellation, progress,

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::frame::Output;
 use mcplane::proto::frame::lines::{self, Lines};
 use mcplane::proto::limits::{MESSAGE_BYTES_MAX, PROBE_TIMEOUT};
 use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
@@ -33,9 +34,6 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// Unsent bytes above which an upstream counts as not reading: more calls are refused as overload.
 const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
-
-/// An output buffer that has grown beyond this is given back when it is empty, in bytes.
-const KEPT_BYTES: usize = 256 * 1024;
 
 /// Lines in a row that are no messages, after which an upstream is not one.
 const STRAYS_MAX: u32 = 10_000;
@@ -68,7 +66,7 @@ pub(crate) struct Drive<'a> {
     pub(super) worker: &'a Arc<Worker>,
     pub(super) pool: &'a Arc<Pool>,
     pub(super) session: ClientSession<Tag>,
-    pub(super) out: Vec<u8>,
+    pub(super) out: Output,
     leave_at: Option<Instant>,
     strays_in_row: u32,
     pub(super) end: Option<End>,
@@ -86,7 +84,7 @@ impl<'a> Drive<'a> {
         starting: Option<OwnedSemaphorePermit>,
     ) -> Self {
         worker.life.fetch_add(1, Ordering::Relaxed);
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let session = ClientSession::start(clock::now(), config, &mut out);
         lines::end(&mut out, 0);
         Self {
@@ -113,13 +111,12 @@ impl<'a> Drive<'a> {
         let mut lines = Lines::new(MESSAGE_BYTES_MAX);
         let mut input = BytesMut::new();
         let mut alarm = Alarm::new();
-        let mut sent = 0;
         loop {
             if let Some(end) = self.end.take() {
                 return end;
             }
             if self.leave_at.is_some_and(|at| at <= clock::now())
-                || self.leave_at.is_some() && sent == self.out.len() && self.is_idle()
+                || self.leave_at.is_some() && self.out.backlog() == 0 && self.is_idle()
             {
                 return End::Left;
             }
@@ -138,15 +135,12 @@ impl<'a> Drive<'a> {
                         self.command(now, Some(command));
                     }
                 }
-                wrote = writer.write(self.out.get(sent..).unwrap_or_default()), if sent < self.out.len() => {
+                wrote = writer.write(self.out.unsent()), if self.out.backlog() > 0 => {
                     match wrote {
-                        Ok(len) if len > 0 => sent += len,
+                        Ok(len) if len > 0 => self.out.advance(len),
                         other => return End::Broken(format!("writing failed: {}", why(other))),
                     }
-                    if sent == self.out.len() {
-                        sent = 0;
-                        self.out.clear();
-                        self.out.shrink_to(KEPT_BYTES);
+                    if self.out.backlog() == 0 {
                         if let Err(error) = writer.flush().await {
                             return End::Broken(format!("writing failed: {error}"));
                         }
@@ -243,7 +237,7 @@ impl<'a> Drive<'a> {
             // Not ready any more: somewhere else it may be.
             return self.pool.again(self.worker, call);
         };
-        if self.out.len() > BACKLOG_BYTES_MAX {
+        if self.out.backlog() > BACKLOG_BYTES_MAX {
             call.fail(&ErrorObject::new(
                 Code::OVERLOADED,
                 "the server does not read what it is sent",
@@ -306,7 +300,7 @@ impl<'a> Drive<'a> {
         patience: Duration,
         waiting: Waiting,
     ) {
-        if self.out.len() > BACKLOG_BYTES_MAX {
+        if self.out.backlog() > BACKLOG_BYTES_MAX {
             let _ = waiting.send(Err(unavailable("it does not read what it is sent")));
             return;
         }

@@ -2,22 +2,22 @@
 
 use std::fmt;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
+use mcplane_proto::frame::Output;
 use mcplane_proto::frame::lines::{self, LineTooLong, Lines};
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::transport::poll_send;
 
 /// Bytes asked for in one read: as much as a pipe of Linux holds.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Most bytes that wait for the server to read them. Beyond it calls are refused as overload.
 pub(super) const BACKLOG_BYTES_MAX: usize = 4 * MESSAGE_BYTES_MAX;
-
-/// An output buffer that has grown beyond this is given back when it is empty, in bytes.
-const KEPT_BYTES: usize = 256 * 1024;
 
 pub(super) type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
@@ -27,8 +27,7 @@ pub(super) struct Wire {
     writer: Writer,
     buffer: BytesMut,
     lines: Lines,
-    out: Vec<u8>,
-    written: usize,
+    out: Output,
     broken: Option<io::Error>,
 }
 
@@ -39,8 +38,7 @@ impl Wire {
             writer,
             buffer: BytesMut::new(),
             lines: Lines::new(MESSAGE_BYTES_MAX),
-            out: Vec::new(),
-            written: 0,
+            out: Output::new(),
             broken: None,
         }
     }
@@ -57,7 +55,7 @@ impl Wire {
 
     /// Bytes that wait to be written.
     pub(super) const fn backlog(&self) -> usize {
-        self.out.len() - self.written
+        self.out.backlog()
     }
 
     /// Why writing failed, if it did. Nothing more is written then; what the server said before it
@@ -85,21 +83,13 @@ impl Wire {
 
     /// Writes all that waits, in one piece if the system takes it.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.backlog() > 0 && self.broken.is_none() {
-            let rest = self.out.get(self.written..).unwrap_or_default();
-            match ready!(Pin::new(&mut self.writer).poll_write(cx, rest)) {
-                Ok(0) => self.broken = Some(io::ErrorKind::WriteZero.into()),
-                Ok(len) => self.written += len,
-                Err(error) => self.broken = Some(error),
+        while self.broken.is_none() && !self.out.is_done() {
+            if let Err(error) = ready!(poll_send(&mut self.out, &mut self.writer, cx)) {
+                self.broken = Some(error);
             }
         }
-        self.written = 0;
-        self.out.clear();
-        self.out.shrink_to(KEPT_BYTES);
-        if self.broken.is_none()
-            && let Err(error) = ready!(Pin::new(&mut self.writer).poll_flush(cx))
-        {
-            self.broken = Some(error);
+        if self.broken.is_some() {
+            self.out.clear();
         }
         Poll::Ready(())
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use mcplane_proto::error::{Code, ErrorObject};
-use mcplane_proto::frame::lines;
+use mcplane_proto::frame::{Output, lines};
 use mcplane_proto::id::Id;
 use mcplane_proto::message::{Message, Part, ScanError, ScanFailure, is_batch, split_batch, write};
 use mcplane_proto::method::Method;
@@ -28,9 +28,6 @@ use super::{Change, Service};
 use crate::budget::{Budget, Charge, FREE_BYTES};
 use crate::error::Result;
 use crate::stages::Stage;
-
-/// An output buffer that grew beyond this is given back to the allocator once it is empty.
-const OUT_BYTES_KEPT: usize = 1024 * 1024;
 
 /// Unsent bytes above which no more messages are taken in, from the peer or from handlers: the peer
 /// does not read its answers.
@@ -90,7 +87,7 @@ pub(crate) struct Connection {
     generation: u64,
     pub(crate) events: Events,
     /// Complete lines that are not sent yet.
-    pub(crate) out: Vec<u8>,
+    pub(crate) out: Output,
     budget: Budget,
     /// For the output.
     held: Charge,
@@ -145,7 +142,7 @@ impl Connection {
             budget: service.0.budget.clone(),
             held: Charge::default(),
             taking: Charge::default(),
-            out: Vec::new(),
+            out: Output::new(),
             batches: Batches::default(),
             routes: None,
             service,
@@ -173,8 +170,8 @@ impl Connection {
 
     /// Whether more messages may be taken in, from the peer or from handlers.
     pub(crate) fn has_room(&self) -> bool {
-        self.out.len() < OUT_BYTES_STEP
-            || self.out.len() < OUT_BYTES_MAX && !self.budget.is_used_up()
+        self.out.backlog() < OUT_BYTES_STEP
+            || self.out.backlog() < OUT_BYTES_MAX && !self.budget.is_used_up()
     }
 
     /// With a record of where each line goes, for [`Connection::take_cuts`].
@@ -220,7 +217,7 @@ impl Connection {
     #[cfg(feature = "http")]
     fn take_out(&mut self) -> Bytes {
         self.held.cover_anyway(&self.budget, self.out.len());
-        std::mem::take(&mut self.held).hold(std::mem::take(&mut self.out))
+        std::mem::take(&mut self.held).hold(self.out.take())
     }
 
     /// The whole answer of the exchange `route`, without the end of its line, if nothing else was
@@ -394,7 +391,7 @@ impl Connection {
         }
         if len > FREE_BYTES && !self.held.cover(&self.budget, self.out.len()) {
             let reply = self.out.split_off(start);
-            self.out.shrink_to(OUT_BYTES_KEPT);
+            self.out.shrink_to(OUT_BYTES_STEP);
             write::error(&mut self.out, room::id_of(&reply), &room::no_room_for_answer(len));
         }
         self.end(start, self.route(), Then::End);
@@ -555,10 +552,14 @@ impl Connection {
         }
     }
 
+    /// So many bytes of the output were sent.
+    pub(crate) fn sent(&mut self, count: usize) {
+        self.out.advance(count);
+        self.held.shrink(self.out.len());
+    }
+
+    /// Drops the output: it went another way.
     pub(crate) fn recycle(&mut self) {
-        if self.out.capacity() > OUT_BYTES_KEPT {
-            self.out = Vec::new();
-        }
         self.out.clear();
         self.held.shrink(0);
     }

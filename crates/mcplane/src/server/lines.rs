@@ -41,7 +41,6 @@ pub(super) async fn serve(
     let mut connection = Connection::new(service.clone()).lasting();
     let mut input = BytesMut::with_capacity(READ_BYTES);
     let mut lines = Lines::new(MESSAGE_BYTES_MAX);
-    let mut sent = 0;
     let mut drained_by: Option<Instant> = None;
     loop {
         if !take_lines(&mut connection, &mut lines, &mut input, noise) {
@@ -52,7 +51,7 @@ pub(super) async fn serve(
         if connection.has_room() {
             connection.send_notes();
         }
-        let unsent = connection.out.len() - sent;
+        let unsent = connection.out.backlog();
         if let Some(deadline) = drained_by {
             let idle = connection.is_idle();
             if unsent == 0 && idle || deadline <= Instant::now() {
@@ -65,15 +64,13 @@ pub(super) async fn serve(
         let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
         tokio::select! {
             biased;
-            wrote = writer.write(connection.out.get(sent..).unwrap_or_default()), if unsent > 0 => {
+            wrote = writer.write(connection.out.unsent()), if unsent > 0 => {
                 match wrote {
                     Ok(0) => return ended(Err(io::ErrorKind::WriteZero.into())),
-                    Ok(count) => sent += count,
+                    Ok(count) => connection.sent(count),
                     Err(error) => return ended(Err(error)),
                 }
-                if sent == connection.out.len() {
-                    sent = 0;
-                    connection.recycle();
+                if connection.out.backlog() == 0 {
                     if let Err(error) = writer.flush().await {
                         return ended(Err(error));
                     }

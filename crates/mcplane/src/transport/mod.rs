@@ -27,6 +27,11 @@ pub mod unix;
 #[cfg(feature = "websocket")]
 pub mod websocket;
 
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use mcplane_proto::frame::Output;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::error::Result;
@@ -45,4 +50,32 @@ pub trait Transport: Send + 'static {
     /// # Errors
     /// If the stream cannot be opened; the error says which one and why.
     fn open(self) -> Result<(Self::Reader, Self::Writer)>;
+}
+
+/// Sends what waits in `output`, and flushes the stream behind it. `Ready(Ok)` when something was
+/// sent and more waits, or when all is done; until then whoever calls it may add more.
+///
+/// Nothing is lost when it is not polled again: `output` remembers how far it came.
+///
+/// # Errors
+/// The stream takes nothing more.
+pub fn poll_send(
+    output: &mut Output,
+    writer: &mut (impl AsyncWrite + Unpin),
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    if output.backlog() > 0 {
+        match ready!(Pin::new(&mut *writer).poll_write(cx, output.unsent()))? {
+            0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            len => output.advance(len),
+        }
+        if output.backlog() > 0 {
+            return Poll::Ready(Ok(()));
+        }
+    }
+    if !output.is_done() {
+        ready!(Pin::new(writer).poll_flush(cx))?;
+        output.flushed();
+    }
+    Poll::Ready(Ok(()))
 }

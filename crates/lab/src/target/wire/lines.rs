@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use mcplane_proto::frame::lines::Lines as Decoder;
+use mcplane_proto::frame::{Output, lines::Lines as Decoder};
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
@@ -21,8 +21,7 @@ pub(super) struct Lines {
     decoder: Decoder,
     input: BytesMut,
     /// What goes out with the next write.
-    pub(super) output: Vec<u8>,
-    written: usize,
+    pub(super) output: Output,
 }
 
 impl Lines {
@@ -31,8 +30,7 @@ impl Lines {
             stream,
             decoder: Decoder::new(MESSAGE_BYTES_MAX),
             input: BytesMut::new(),
-            output: Vec::new(),
-            written: 0,
+            output: Output::new(),
         }
     }
 
@@ -49,17 +47,12 @@ impl Lines {
 
     /// Writes what is in `output`; ready when all of it is out.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.output.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
-        while let Some(rest) = self.output.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
+        while self.output.backlog() > 0 {
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, self.output.unsent()))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                len => self.written += len,
+                len => self.output.advance(len),
             }
         }
-        self.output.clear();
-        self.written = 0;
         Poll::Ready(Ok(()))
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use mcplane_proto::frame::Output;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 use tokio::time::{Sleep, sleep};
 
@@ -48,8 +49,7 @@ pub struct WebSocket<S = TokioIo<Upgraded>> {
     last: Option<Result<Event, Violation>>,
     /// The beginning of a line that is being written.
     partial: Vec<u8>,
-    out: Vec<u8>,
-    sent: usize,
+    out: Output,
     state: State,
     end: End,
     is_ending: bool,
@@ -108,8 +108,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             line: None,
             last: None,
             partial: Vec::new(),
-            out: Vec::new(),
-            sent: 0,
+            out: Output::new(),
             state: State::Open,
             end,
             is_ending: false,
@@ -122,10 +121,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     #[must_use]
     pub const fn protocol(&self) -> Protocol {
         self.protocol
-    }
-
-    const fn unsent(&self) -> usize {
-        self.out.len() - self.sent
     }
 
     /// Hands what there is of the current message, and its newline, to a reader.
@@ -273,18 +268,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
     /// Sends all frames that wait.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.unsent() > 0 {
-            let rest = self.out.get(self.sent..).unwrap_or_default();
-            match ready!(Pin::new(&mut self.io).poll_write(cx, rest))? {
+        while self.out.backlog() > 0 {
+            match ready!(Pin::new(&mut self.io).poll_write(cx, self.out.unsent()))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                count => self.sent += count,
+                count => self.out.advance(count),
             }
-        }
-        if self.sent > 0 {
-            self.sent = 0;
-            self.out.clear();
-            self.out.shrink_to(OUT_BYTES_MAX);
-            self.wake_others(cx);
+            if self.out.backlog() == 0 {
+                self.wake_others(cx);
+            }
         }
         Pin::new(&mut self.io).poll_flush(cx)
     }
@@ -296,11 +287,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             self.is_ending = true;
             return Poll::Ready(());
         }
-        if self.unsent() > 0 {
+        if self.out.backlog() > 0 {
             match self.poll_out(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return self.gone(&error),
-                Poll::Pending if self.unsent() > OUT_BYTES_READING => return Poll::Pending,
+                Poll::Pending if self.out.backlog() > OUT_BYTES_READING => return Poll::Pending,
                 Poll::Pending => {}
             }
         }
@@ -354,7 +345,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
     fn write_lines(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut taken = 0;
-        while self.unsent() < OUT_BYTES_MAX {
+        while self.out.backlog() < OUT_BYTES_MAX {
             let rest = bytes.get(taken..).unwrap_or_default();
             let Some(end) = memchr::memchr(b'\n', rest) else {
                 self.partial.extend_from_slice(rest);
@@ -454,7 +445,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WebSocket<S> {
             State::Leaving(_) => return Poll::Ready(Ok(bytes.len())),
             State::Gone(_) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
-        if this.unsent() >= OUT_BYTES_MAX {
+        if this.out.backlog() >= OUT_BYTES_MAX {
             let flushed = this.poll_out(cx);
             ready!(this.wait(Half::Writer, cx, flushed))?;
         }

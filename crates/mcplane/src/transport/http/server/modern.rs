@@ -66,9 +66,8 @@ impl Spare {
         if !connection.is_blank() {
             return;
         }
-        connection.out.clear();
-        connection.out.shrink_to(SPARE_BYTES);
         connection.recycle();
+        connection.out.shrink_to(SPARE_BYTES);
         let mut spare = self.lock();
         if spare.len() < SPARE_MAX {
             spare.push(connection);
