@@ -40,6 +40,10 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How far progress notifications may extend a request's deadline, from its start.
 pub const REQUEST_TIMEOUT_MAX: Duration = Duration::from_secs(10 * 60);
 
+/// How long a peer may take nothing of what it is sent while so much waits that it is not read any
+/// more. Then it is taken for dead.
+pub const STALL_MAX: Duration = Duration::from_secs(30);
+
 /// Longest time a client keeps a cached result, whatever `ttlMs` says.
 pub const CACHE_TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 

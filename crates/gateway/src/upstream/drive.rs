@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
 use mcplane::proto::frame::lines::{self, Lines};
-use mcplane::proto::limits::{MESSAGE_BYTES_MAX, PROBE_TIMEOUT};
+use mcplane::proto::limits::{MESSAGE_BYTES_MAX, PROBE_TIMEOUT, STALL_MAX};
 use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request};
@@ -34,6 +34,11 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// Unsent bytes above which an upstream counts as not reading: more calls are refused as overload.
 const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Unsent bytes above which an upstream is not read: what it says may need answers. Calls alone never
+/// come so far. Else one that reads nothing while it writes its own answers, and is not read for that,
+/// would wait for ever.
+const UNREAD_BYTES_MAX: usize = BACKLOG_BYTES_MAX + 2 * MESSAGE_BYTES_MAX;
 
 /// Lines in a row that are no messages, after which an upstream is not one.
 const STRAYS_MAX: u32 = 10_000;
@@ -68,6 +73,8 @@ pub(crate) struct Drive<'a> {
     pub(super) session: ClientSession<Tag>,
     pub(super) out: Output,
     leave_at: Option<Instant>,
+    /// When an upstream that is not read any more is given up.
+    stalled: Option<Instant>,
     strays_in_row: u32,
     pub(super) end: Option<End>,
     /// Held until the handshake is done.
@@ -93,6 +100,7 @@ impl<'a> Drive<'a> {
             session,
             out,
             leave_at: None,
+            stalled: None,
             strays_in_row: 0,
             end: None,
             starting,
@@ -111,7 +119,16 @@ impl<'a> Drive<'a> {
         let mut lines = Lines::new(MESSAGE_BYTES_MAX);
         let mut input = BytesMut::new();
         let mut alarm = Alarm::new();
+        let mut is_over = false;
         loop {
+            self.take_lines(&mut lines, &mut input);
+            let reads = self.reads();
+            if is_over && reads {
+                if let Some(line) = lines.finish(&mut input) {
+                    self.line(clock::now(), line);
+                }
+                self.closed();
+            }
             if let Some(end) = self.end.take() {
                 return end;
             }
@@ -120,7 +137,8 @@ impl<'a> Drive<'a> {
             {
                 return End::Left;
             }
-            let wake = [self.session.deadline(), self.leave_at].into_iter().flatten().min();
+            let wake = [self.session.deadline(), self.leave_at, self.stalled];
+            let wake = wake.into_iter().flatten().min();
             let ready = self.session.peer().is_some();
             tokio::select! {
                 biased;
@@ -137,7 +155,10 @@ impl<'a> Drive<'a> {
                 }
                 wrote = writer.write(self.out.unsent()), if self.out.backlog() > 0 => {
                     match wrote {
-                        Ok(len) if len > 0 => self.out.advance(len),
+                        Ok(len) if len > 0 => {
+                            self.out.advance(len);
+                            self.stalled = None;
+                        }
                         other => return End::Broken(format!("writing failed: {}", why(other))),
                     }
                     if self.out.backlog() == 0 {
@@ -146,25 +167,10 @@ impl<'a> Drive<'a> {
                         }
                     }
                 }
-                read = read_some(reader, &mut input) => {
-                    let now = clock::now();
-                    while let Some(line) = lines.next(&mut input) {
-                        match line {
-                            Ok(line) => self.line(now, line),
-                            Err(error) => self.too_long(&error.to_string()),
-                        }
-                    }
-                    match read {
-                        Ok(len) if len > 0 => {}
-                        Ok(_) => {
-                            if let Some(line) = lines.finish(&mut input) {
-                                self.line(now, line);
-                            }
-                            self.closed();
-                        }
-                        Err(error) => return End::Broken(format!("reading failed: {error}")),
-                    }
-                }
+                read = read_some(reader, &mut input), if reads => match read {
+                    Ok(len) => is_over = len == 0,
+                    Err(error) => return End::Broken(format!("reading failed: {error}")),
+                },
                 () = alarm.ring(wake), if wake.is_some() => {
                     self.expire(clock::now());
                 }
@@ -184,6 +190,36 @@ impl<'a> Drive<'a> {
                 Tag::Listen => {}
             }
         }
+    }
+
+    /// Every whole line of the input, while its answers find room.
+    fn take_lines(&mut self, lines: &mut Lines, input: &mut BytesMut) {
+        if input.is_empty() {
+            return;
+        }
+        let now = clock::now();
+        while self.out.backlog() <= UNREAD_BYTES_MAX
+            && let Some(line) = lines.next(input)
+        {
+            match line {
+                Ok(line) => self.line(now, line),
+                Err(error) => self.too_long(&error.to_string()),
+            }
+        }
+    }
+
+    /// Whether there is room for what the upstream says. An upstream that takes nothing meanwhile
+    /// ends as broken.
+    fn reads(&mut self) -> bool {
+        if self.out.backlog() <= UNREAD_BYTES_MAX {
+            self.stalled = None;
+            return true;
+        }
+        let now = clock::now();
+        if now >= *self.stalled.get_or_insert_with(|| now + STALL_MAX) {
+            self.end.get_or_insert_with(|| End::Broken("it does not read what it is sent".into()));
+        }
+        false
     }
 
     /// Nobody waits for an answer. What is listened for would never end.

@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcplane_proto::error::ErrorObject;
 use mcplane_proto::id::Id;
-use mcplane_proto::limits::LISTENS_MAX;
+use mcplane_proto::limits::{LISTENS_MAX, STALL_MAX};
 use mcplane_proto::message::{self, Message};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::client::Call;
@@ -123,6 +123,8 @@ pub(super) struct Drive {
     notify: Option<mpsc::Sender<Notification>>,
     timer: Pin<Box<Sleep>>,
     broken_at: Option<Instant>,
+    /// When a server that is not read any more is given up.
+    stalled: Option<Instant>,
     signal: Option<Signal>,
 }
 
@@ -149,6 +151,7 @@ impl Drive {
             notify,
             timer: Box::pin(sleep_until(now)),
             broken_at: None,
+            stalled: None,
             signal: None,
         }
     }
@@ -206,7 +209,12 @@ impl Drive {
             busy |= self.poll_answers(cx);
             busy |= self.poll_read(cx);
             busy |= self.poll_time(cx);
+            let (backlog, reads) = (self.wire.backlog(), self.wire.reads());
             let _ = self.wire.poll_flush(cx);
+            if self.wire.backlog() < backlog {
+                self.stalled = None;
+                busy |= !reads;
+            }
             if self.wire.backlog() > 2 * BACKLOG_BYTES_MAX {
                 self.signal.get_or_insert(Signal::End(End::Flood));
             }
@@ -290,16 +298,11 @@ impl Drive {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.signal.is_some() {
+        self.take_lines();
+        if self.signal.is_some() || !self.wire.reads() {
             return false;
         }
         let Poll::Ready(read) = self.wire.poll_fill(cx) else { return false };
-        while let Some(line) = self.wire.next_line() {
-            match line {
-                Ok(line) => self.line(line),
-                Err(error) => self.state.note_stray(error.to_string().as_bytes()),
-            }
-        }
         match read {
             Ok(1..) => return true,
             Ok(0) => {
@@ -311,6 +314,18 @@ impl Drive {
             Err(error) => self.ended(End::Io(error)),
         }
         true
+    }
+
+    /// Every whole line that was read, while its answers find room.
+    fn take_lines(&mut self) {
+        while self.wire.reads()
+            && let Some(line) = self.wire.next_line()
+        {
+            match line {
+                Ok(line) => self.line(line),
+                Err(error) => self.state.note_stray(error.to_string().as_bytes()),
+            }
+        }
     }
 
     fn line(&mut self, line: Bytes) {
@@ -345,9 +360,18 @@ impl Drive {
                 return true;
             }
         }
+        if self.wire.reads() {
+            self.stalled = None;
+        } else if *self.stalled.get_or_insert_with(|| Instant::now() + STALL_MAX) <= Instant::now()
+        {
+            self.ended(End::Flood);
+            return true;
+        }
         let session = self.session.deadline().map(Instant::from_std);
         let broken = self.broken_at.map(|since| since + LAST_WORDS);
-        let Some(next) = session.into_iter().chain(broken).min() else { return false };
+        let Some(next) = [session, broken, self.stalled].into_iter().flatten().min() else {
+            return false;
+        };
         if self.timer.deadline() != next {
             self.timer.as_mut().reset(next);
         }

@@ -19,6 +19,10 @@ const READ_BYTES: usize = 64 * 1024;
 /// Most bytes that wait for the server to read them. Beyond it calls are refused as overload.
 pub(super) const BACKLOG_BYTES_MAX: usize = 4 * MESSAGE_BYTES_MAX;
 
+/// Bytes that wait to be written above which the server is not read: what it says may need answers.
+/// Calls alone never come so far, or a server that reads nothing while it writes could wait for ever.
+const UNREAD_BYTES_MAX: usize = BACKLOG_BYTES_MAX + 2 * MESSAGE_BYTES_MAX;
+
 pub(super) type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
@@ -56,6 +60,11 @@ impl Wire {
     /// Bytes that wait to be written.
     pub(super) const fn backlog(&self) -> usize {
         self.out.backlog()
+    }
+
+    /// Whether what the server says may be taken in.
+    pub(super) fn reads(&self) -> bool {
+        self.backlog() <= UNREAD_BYTES_MAX
     }
 
     /// Why writing failed, if it did. Nothing more is written then; what the server said before it

@@ -171,3 +171,21 @@ async fn log_messages_reach_their_closure_even_after_a_panic() {
     fake.notify("notifications/message", json!({"level": "info", "data": {"a": 2}})).await;
     assert_eq!(seen.recv().await.unwrap().data.get(), r#"{"a":2}"#);
 }
+
+/// What waits to be sent to it is bounded, and it is given up when it takes nothing of that.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_and_never_reads_is_not_read_for_ever() {
+    const PINGS_MAX: usize = 250;
+    let (client, mut fake) = legacy(builder()).await;
+    let id = "x".repeat(1024 * 1024);
+    let ping = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"ping\"}}\n");
+    let mut taken = 0;
+    let began = tokio::time::Instant::now();
+    while fake.writer.write_all(ping.as_bytes()).await.is_ok() {
+        taken += 1;
+        assert!(taken < PINGS_MAX, "{taken} MiB of answers wait to be read");
+    }
+    assert_eq!(began.elapsed().as_secs(), mcplane_proto::limits::STALL_MAX.as_secs());
+    let error = client.ping().await.unwrap_err().to_string();
+    assert!(error.contains("does not read what it is sent"), "{error}");
+}
