@@ -3,6 +3,7 @@
 //! It takes what callers want, reads what the upstream says, and writes all that came of it in one
 //! piece. Nothing in it waits for a client.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request};
 use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use mcplane::transport::poll_send;
+use tokio::io::AsyncReadExt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Sleep, sleep_until};
 
@@ -133,7 +135,7 @@ impl<'a> Drive<'a> {
                 return end;
             }
             if self.leave_at.is_some_and(|at| at <= clock::now())
-                || self.leave_at.is_some() && self.out.backlog() == 0 && self.is_idle()
+                || self.leave_at.is_some() && self.out.is_done() && self.is_idle()
             {
                 return End::Left;
             }
@@ -153,18 +155,11 @@ impl<'a> Drive<'a> {
                         self.command(now, Some(command));
                     }
                 }
-                wrote = writer.write(self.out.unsent()), if self.out.backlog() > 0 => {
-                    match wrote {
-                        Ok(len) if len > 0 => {
-                            self.out.advance(len);
-                            self.stalled = None;
-                        }
-                        other => return End::Broken(format!("writing failed: {}", why(other))),
-                    }
-                    if self.out.backlog() == 0 {
-                        if let Err(error) = writer.flush().await {
-                            return End::Broken(format!("writing failed: {error}"));
-                        }
+                // Nothing is awaited in an arm: a stream may take long to flush.
+                sent = poll_fn(|cx| poll_send(&mut self.out, writer, cx)), if !self.out.is_done() => {
+                    self.stalled = None;
+                    if let Err(error) = sent {
+                        return End::Broken(format!("writing failed: {error}"));
                     }
                 }
                 read = read_some(reader, &mut input), if reads => match read {
@@ -552,10 +547,6 @@ fn own(answer: Answer) -> Result<Bytes, ErrorObject> {
         }
         Answer::Closed => Err(unavailable("the connection ended")),
     }
-}
-
-fn why(wrote: io::Result<usize>) -> String {
-    wrote.map_or_else(|error| error.to_string(), |_| "nothing was taken".into())
 }
 
 /// Reads what there is. Cancel safe: what was read is in `input`.

@@ -552,9 +552,8 @@ impl Connection {
         }
     }
 
-    /// So many bytes of the output were sent.
-    pub(crate) fn sent(&mut self, count: usize) {
-        self.out.advance(count);
+    /// Some of the output was sent, and is charged no more.
+    pub(crate) fn sent(&mut self) {
         self.held.shrink(self.out.len());
     }
 

@@ -1,5 +1,6 @@
 //! The one loop of a connection that carries lines: bytes in, messages, handlers, bytes out.
 
+use std::future::poll_fn;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use tokio::time::sleep_until;
 use super::Service;
 use super::connection::{Connection, end_line};
 use crate::error::{Error, Result};
+use crate::transport::poll_send;
 
 /// Bytes asked for in one read: as much as a pipe of Linux holds.
 const READ_BYTES: usize = 64 * 1024;
@@ -51,10 +53,9 @@ pub(super) async fn serve(
         if connection.has_room() {
             connection.send_notes();
         }
-        let unsent = connection.out.backlog();
         if let Some(deadline) = drained_by {
             let idle = connection.is_idle();
-            if unsent == 0 && idle || deadline <= Instant::now() {
+            if connection.out.is_done() && idle || deadline <= Instant::now() {
                 connection.stop();
                 return ended(writer.shutdown().await);
             }
@@ -64,17 +65,14 @@ pub(super) async fn serve(
         let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
         tokio::select! {
             biased;
-            wrote = writer.write(connection.out.unsent()), if unsent > 0 => {
-                match wrote {
-                    Ok(0) => return ended(Err(io::ErrorKind::WriteZero.into())),
-                    Ok(count) => connection.sent(count),
-                    Err(error) => return ended(Err(error)),
+            // Nothing is awaited in an arm: a stream may take long to flush.
+            sent = poll_fn(|cx| poll_send(&mut connection.out, &mut writer, cx)),
+                if !connection.out.is_done() =>
+            {
+                if sent.is_err() {
+                    return ended(sent);
                 }
-                if connection.out.backlog() == 0 {
-                    if let Err(error) = writer.flush().await {
-                        return ended(Err(error));
-                    }
-                }
+                connection.sent();
             }
             read = read_some(&mut reader, &mut input), if reading => match read {
                 Ok(0) => {
