@@ -17,6 +17,7 @@ use mcplane_gateway::{Connect, Connected, Connecting, Gateway};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines, ReadBuf};
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 /// How long something may take that has to come.
@@ -92,12 +93,12 @@ impl AsyncWrite for Writing {
 
 /// Upstreams of this process: their ends of the connections come out of a channel. All have one
 /// mood, but for `calm`.
-struct Ends(mpsc::UnboundedSender<Memory>, Arc<Mood>);
+struct Ends(mpsc::UnboundedSender<(String, Memory)>, Arc<Mood>);
 
 impl Connect for Ends {
     fn connect<'a>(&'a self, name: &'a str, _: &'a Server) -> Connecting<'a> {
         let (ours, theirs) = pair();
-        let sent = self.0.send(theirs);
+        let sent = self.0.send((name.to_owned(), theirs));
         let mood = if name == "calm" { Arc::default() } else { Arc::clone(&self.1) };
         Box::pin(async move {
             sent.unwrap();
@@ -106,14 +107,22 @@ impl Connect for Ends {
     }
 }
 
-/// A gateway with this one server, the mood of its upstream, and the upstream's end.
-async fn gateway(name: &str) -> (Gateway, Arc<Mood>, End, mpsc::UnboundedReceiver<Memory>) {
+type Opened = mpsc::UnboundedReceiver<(String, Memory)>;
+
+/// A gateway with these servers, and the mood and the ends of their upstreams by name.
+async fn gateway<const N: usize>(names: [&str; N]) -> (Gateway, Arc<Mood>, [End; N], Opened) {
     let ((ends, mut opened), mood) = (mpsc::unbounded_channel(), Arc::<Mood>::default());
     let connect = Ends(ends, Arc::clone(&mood));
-    let gateway = Gateway::start_with(settings(&[name]), Arc::new(connect)).unwrap();
-    let end = End::greeted(opened.recv().await.unwrap()).await;
+    let gateway = Gateway::start_with(settings(&names), Arc::new(connect)).unwrap();
+    let mut ends = Vec::new();
+    for _ in names {
+        let (name, memory) = opened.recv().await.unwrap();
+        ends.push((name, End::greeted(memory).await));
+    }
+    ends.sort_by_key(|(name, _)| names.iter().position(|known| known == name));
     gateway.ready().await;
-    (gateway, mood, end, opened)
+    let ends: Vec<End> = ends.into_iter().map(|(_, end)| end).collect();
+    (gateway, mood, ends.try_into().ok().unwrap(), opened)
 }
 
 async fn client(service: Service) -> Client {
@@ -186,7 +195,7 @@ impl End {
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_asks_and_never_reads_is_not_read_for_ever() {
     const PINGS_MAX: usize = 200;
-    let (gateway, _, mut end, mut opened) = gateway("deaf").await;
+    let (gateway, _, [mut end], mut opened) = gateway(["deaf"]).await;
     let id = "x".repeat(1024 * 1024);
     let ping = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"ping\"}}\n");
     let mut taken = 0;
@@ -206,7 +215,7 @@ async fn an_upstream_that_asks_and_never_reads_is_not_read_for_ever() {
 /// A WebSocket takes what is written, and flushes when the peer has room.
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_is_never_flushed_is_read_and_can_be_left() {
-    let (gateway, mood, mut end, _opened) = gateway("held").await;
+    let (gateway, mood, [mut end], _opened) = gateway(["held"]).await;
     let client = client(gateway.service()).await;
     mood.holds.store(true, Ordering::Relaxed);
     let nothing = json!({});
@@ -234,4 +243,57 @@ async fn a_client_that_is_never_flushed_is_read_by_the_server() {
     for _ in 0..3 {
         client.call_tool("echo", &json!({})).await.unwrap();
     }
+}
+
+/// Lines of a flood: far more than are read in the turns that a call takes.
+const FLOOD: usize = 50_000;
+
+/// A call beside a flood is answered before the flood is over. All run on one thread, where a loop
+/// that reads on for as long as there is something would let nobody else in.
+async fn is_answered_beside(mood: &Mood, client: &Client, tool: &str) {
+    while mood.flood.load(Ordering::Relaxed) == FLOOD {
+        yield_now().await;
+    }
+    client.call_tool(tool, &json!({})).await.unwrap();
+    assert!(mood.flood.load(Ordering::Relaxed) > 0, "the flood came first");
+}
+
+#[tokio::test]
+async fn an_upstream_that_floods_leaves_the_others_their_turns() {
+    let (gateway, mood, [mut loud, mut calm], _opened) = gateway(["loud", "calm"]).await;
+    let client = client(gateway.service()).await;
+    let answer = tokio::spawn(async move {
+        calm.answer().await;
+        calm
+    });
+    mood.flood.store(FLOOD, Ordering::Relaxed);
+    loud.writer.write_all(b"\n").await.unwrap();
+    is_answered_beside(&mood, &client, "calm__echo").await;
+    drop(answer.await.unwrap());
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn a_client_that_floods_leaves_the_others_their_turns() {
+    let neighbour = client(calm()).await;
+    let ((memory, theirs), mood) = (pair(), Arc::<Mood>::default());
+    mood.flood.store(FLOOD, Ordering::Relaxed);
+    let ours = Ours { memory, mood: Arc::clone(&mood) };
+    tokio::spawn(async move { calm().serve(ours).await });
+    is_answered_beside(&mood, &neighbour, "echo").await;
+    drop(theirs);
+}
+
+#[tokio::test]
+async fn a_server_that_floods_leaves_the_others_their_turns() {
+    let neighbour = client(calm()).await;
+    let ((memory, theirs), mood) = (pair(), Arc::<Mood>::default());
+    tokio::spawn(async move { calm().serve(theirs).await });
+    let ours = Ours { memory, mood: Arc::clone(&mood) };
+    let client = Client::builder("c", "1").connect(ours).await.unwrap();
+    mood.flood.store(FLOOD, Ordering::Relaxed);
+    let other = client.clone();
+    tokio::spawn(async move { other.ping().await });
+    is_answered_beside(&mood, &neighbour, "echo").await;
+    client.close().await;
 }

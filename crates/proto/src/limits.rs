@@ -16,6 +16,11 @@ pub const BATCH_MAX: usize = 256;
 /// Longest event of a server-sent event stream, in bytes: one message plus its field names.
 pub const EVENT_BYTES_MAX: usize = MESSAGE_BYTES_MAX + 1024;
 
+/// Most lines that a connection takes in before everybody else on its thread has a turn. A peer that
+/// says something without an end must not keep the thread; at a microsecond or a few per line, a turn
+/// is short, and a batch of calls is still answered with one write.
+pub const LINES_PER_TURN: usize = 128;
+
 /// Most requests in flight per direction of one connection. Each costs about 200 bytes of state.
 pub const IN_FLIGHT_MAX: usize = 1024;
 

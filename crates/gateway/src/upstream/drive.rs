@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
 use mcplane::proto::frame::lines::{self, Lines};
-use mcplane::proto::limits::{MESSAGE_BYTES_MAX, PROBE_TIMEOUT, STALL_MAX};
+use mcplane::proto::limits::{LINES_PER_TURN, MESSAGE_BYTES_MAX, PROBE_TIMEOUT, STALL_MAX};
 use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request};
@@ -122,10 +122,11 @@ impl<'a> Drive<'a> {
         let mut input = BytesMut::new();
         let mut alarm = Alarm::new();
         let mut is_over = false;
+        let mut turn = LINES_PER_TURN;
         loop {
-            self.take_lines(&mut lines, &mut input);
+            self.take_lines(&mut lines, &mut input, &mut turn);
             let reads = self.reads();
-            if is_over && reads {
+            if is_over && reads && turn > 0 {
                 if let Some(line) = lines.finish(&mut input) {
                     self.line(clock::now(), line);
                 }
@@ -162,13 +163,14 @@ impl<'a> Drive<'a> {
                         return End::Broken(format!("writing failed: {error}"));
                     }
                 }
-                read = read_some(reader, &mut input), if reads => match read {
+                read = read_some(reader, &mut input), if reads && turn > 0 && !is_over => match read {
                     Ok(len) => is_over = len == 0,
                     Err(error) => return End::Broken(format!("reading failed: {error}")),
                 },
                 () = alarm.ring(wake), if wake.is_some() => {
                     self.expire(clock::now());
                 }
+                () = tokio::task::yield_now(), if turn == 0 => turn = LINES_PER_TURN,
             }
         }
     }
@@ -187,15 +189,17 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Every whole line of the input, while its answers find room.
-    fn take_lines(&mut self, lines: &mut Lines, input: &mut BytesMut) {
+    /// The whole lines of the input, while their answers find room and `turn`, in lines, lasts.
+    fn take_lines(&mut self, lines: &mut Lines, input: &mut BytesMut, turn: &mut usize) {
         if input.is_empty() {
             return;
         }
         let now = clock::now();
-        while self.out.backlog() <= UNREAD_BYTES_MAX
+        while *turn > 0
+            && self.out.backlog() <= UNREAD_BYTES_MAX
             && let Some(line) = lines.next(input)
         {
+            *turn -= 1;
             match line {
                 Ok(line) => self.line(now, line),
                 Err(error) => self.too_long(&error.to_string()),

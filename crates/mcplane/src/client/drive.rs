@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcplane_proto::error::ErrorObject;
 use mcplane_proto::id::Id;
-use mcplane_proto::limits::{LISTENS_MAX, STALL_MAX};
+use mcplane_proto::limits::{LINES_PER_TURN, LISTENS_MAX, STALL_MAX};
 use mcplane_proto::message::{self, Message};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::client::Call;
@@ -203,11 +203,12 @@ impl Drive {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Signal> {
+        let mut turn = LINES_PER_TURN;
         loop {
             self.take_given_up(cx);
             let mut busy = self.poll_commands(cx);
             busy |= self.poll_answers(cx);
-            busy |= self.poll_read(cx);
+            busy |= self.poll_read(cx, &mut turn);
             busy |= self.poll_time(cx);
             let (backlog, reads) = (self.wire.backlog(), self.wire.reads());
             let _ = self.wire.poll_flush(cx);
@@ -221,7 +222,10 @@ impl Drive {
             if let Some(signal) = self.signal.take() {
                 return Poll::Ready(signal);
             }
-            if !busy {
+            if turn == 0 {
+                cx.waker().wake_by_ref();
+            }
+            if !busy || turn == 0 {
                 return Poll::Pending;
             }
         }
@@ -297,9 +301,9 @@ impl Drive {
         self.listeners.insert(key, listener);
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> bool {
-        self.take_lines();
-        if self.signal.is_some() || !self.wire.reads() {
+    fn poll_read(&mut self, cx: &mut Context<'_>, turn: &mut usize) -> bool {
+        self.take_lines(turn);
+        if self.signal.is_some() || !self.wire.reads() || *turn == 0 {
             return false;
         }
         let Poll::Ready(read) = self.wire.poll_fill(cx) else { return false };
@@ -316,11 +320,13 @@ impl Drive {
         true
     }
 
-    /// Every whole line that was read, while its answers find room.
-    fn take_lines(&mut self) {
-        while self.wire.reads()
+    /// The whole lines that were read, while their answers find room and `turn`, in lines, lasts.
+    fn take_lines(&mut self, turn: &mut usize) {
+        while *turn > 0
+            && self.wire.reads()
             && let Some(line) = self.wire.next_line()
         {
+            *turn -= 1;
             match line {
                 Ok(line) => self.line(line),
                 Err(error) => self.state.note_stray(error.to_string().as_bytes()),

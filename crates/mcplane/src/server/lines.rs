@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use mcplane_proto::frame::lines::Lines;
-use mcplane_proto::limits::MESSAGE_BYTES_MAX;
+use mcplane_proto::limits::{LINES_PER_TURN, MESSAGE_BYTES_MAX};
 use mcplane_proto::message::ScanError;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep_until;
@@ -44,8 +44,9 @@ pub(super) async fn serve(
     let mut input = BytesMut::with_capacity(READ_BYTES);
     let mut lines = Lines::new(MESSAGE_BYTES_MAX);
     let mut drained_by: Option<Instant> = None;
+    let mut turn = LINES_PER_TURN;
     loop {
-        if !take_lines(&mut connection, &mut lines, &mut input, noise) {
+        if !take_lines(&mut connection, &mut lines, &mut input, &mut turn, noise) {
             input.clear();
             drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
             connection.session.end_listens(&mut connection.out, end_line);
@@ -61,7 +62,7 @@ pub(super) async fn serve(
             }
         }
         let room = connection.has_room();
-        let reading = drained_by.is_none() && room;
+        let reading = drained_by.is_none() && room && turn > 0;
         let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
         tokio::select! {
             biased;
@@ -90,34 +91,39 @@ pub(super) async fn serve(
             () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
                 connection.expire(Instant::now());
             }
+            () = tokio::task::yield_now(), if turn == 0 => turn = LINES_PER_TURN,
         }
     }
 }
 
-/// Every complete line of the input, while its answers find room. `false` if noise ends the
-/// connection.
+/// The complete lines of the input, while their answers find room and `turn`, in lines, lasts. `false`
+/// if noise ends the connection.
 fn take_lines(
     connection: &mut Connection,
     lines: &mut Lines,
     input: &mut BytesMut,
+    turn: &mut usize,
     noise: Noise,
 ) -> bool {
     if input.is_empty() {
         return true;
     }
     let now = Instant::now();
-    while connection.has_room() {
-        match lines.next(input) {
-            Some(Ok(line)) => {
+    while *turn > 0
+        && connection.has_room()
+        && let Some(line) = lines.next(input)
+    {
+        *turn -= 1;
+        match line {
+            Ok(line) => {
                 if !connection.take(now, line) && noise == Noise::Ends {
                     return false;
                 }
             }
-            Some(Err(error)) => {
+            Err(error) => {
                 let error = ScanError::TooLong { len: error.len, max: error.max };
                 connection.refuse(&error.into());
             }
-            None => break,
         }
     }
     // What is left begins a line. A handshake of TLS may never end one.
