@@ -67,7 +67,7 @@ pub struct ServerStatus {
     pub queued: usize,
     /// Calls that were refused since everything was full.
     pub refused: u64,
-    /// Log messages of the server that nobody could be told of: they named no call.
+    /// Log messages and questions of the server that were passed on to nobody: they named no call.
     pub unowned_logs: u64,
     /// Its workers.
     pub workers: Vec<WorkerStatus>,

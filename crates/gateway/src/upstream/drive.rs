@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
 use mcplane::proto::frame::lines::{self, Lines};
+use mcplane::proto::id::Id;
 use mcplane::proto::limits::{LINES_PER_TURN, MESSAGE_BYTES_MAX, PROBE_TIMEOUT, STALL_MAX};
 use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
 use mcplane::proto::method::Method;
@@ -27,7 +28,8 @@ use tokio::time::{Sleep, sleep_until};
 use super::call::Call;
 use super::pool::{Heard, Pool};
 use super::start::{Reader, Writer};
-use super::worker::{Command, State, Waiting, Worker, is_modern, unavailable};
+use super::voices::Voices;
+use super::worker::{Command, State, Waiting, Worker, unavailable};
 use crate::clock;
 use crate::era;
 
@@ -64,6 +66,8 @@ pub(crate) enum End {
     Broken(String),
     /// The upstream ended under the probe of 2026-07-28: start it again, and spare it the probe.
     Respawn,
+    /// What earlier clients' calls may still say must not reach the next one: start it again.
+    Fresh,
     /// The two sides do not meet.
     Refused(HandshakeError),
 }
@@ -83,6 +87,7 @@ pub(crate) struct Drive<'a> {
     starting: Option<OwnedSemaphorePermit>,
     /// The subscription to a modern upstream's changes.
     pub(super) listen: Option<i64>,
+    pub(super) voices: Voices,
 }
 
 impl<'a> Drive<'a> {
@@ -107,6 +112,7 @@ impl<'a> Drive<'a> {
             end: None,
             starting,
             listen: None,
+            voices: Voices::new(pool.settings.mode),
         }
     }
 
@@ -268,6 +274,9 @@ impl<'a> Drive<'a> {
         if !call.is_wanted() {
             return self.pool.release(self.worker, &call);
         }
+        if !self.may_begin(now, &call) {
+            return;
+        }
         let Some(revision) = self.session.peer().map(|peer| peer.revision) else {
             // Not ready any more: somewhere else it may be.
             return self.pool.again(self.worker, call);
@@ -309,6 +318,7 @@ impl<'a> Drive<'a> {
         let call = self.session.cancel(id, "the client cancelled it", &mut self.out);
         self.end_line(start);
         if let Some(Tag::Call(call)) = call {
+            self.voices.cut(&call);
             self.part(now, &call);
         }
     }
@@ -316,8 +326,7 @@ impl<'a> Drive<'a> {
     /// A call has ended here, and there as soon as this ping is answered: then its place is free,
     /// and what the upstream says without naming a call is not of this one.
     fn part(&mut self, now: Instant, call: &Arc<Call>) {
-        let modern = self.session.peer().is_some_and(|peer| is_modern(peer.revision));
-        let method = if modern { Method::Discover } else { Method::Ping };
+        let method = if self.is_modern() { Method::Discover } else { Method::Ping };
         let ping = request(method, b"{}", PROBE_TIMEOUT);
         let start = self.out.len();
         let tag = Tag::Gone(Arc::clone(call));
@@ -325,6 +334,11 @@ impl<'a> Drive<'a> {
             self.pool.release(self.worker, call);
         }
         self.end_line(start);
+    }
+
+    /// It takes no more calls.
+    pub(super) const fn leaves(&self) -> bool {
+        self.leave_at.is_some()
     }
 
     fn ask(
@@ -417,6 +431,9 @@ impl<'a> Drive<'a> {
                 if matches!(message.kind(), Kind::Response | Kind::ErrorResponse) =>
             {
                 self.worker.late.fetch_add(1, Ordering::Relaxed);
+                if let Some(Id::Integer(id)) = message.id() {
+                    self.voices.answered_late(clock::now(), id);
+                }
             }
             (ClientEvent::Handled, _) | (_, None) => {}
         }
@@ -435,8 +452,12 @@ impl<'a> Drive<'a> {
 
     fn answered(&mut self, call: &Arc<Call>, answer: Answer, message: Option<&Message>) {
         let Some(peer) = self.session.peer() else { return };
+        if message.is_some() && call.method.takes_input() {
+            self.voices.ended(clock::now(), &call.caller);
+        }
         match (answer, message) {
             (Answer::TimedOut, _) => {
+                self.voices.cut(call);
                 self.pool.timed_out(self.worker);
                 let why = format!("`{}` was not answered in time by the server", call.method);
                 call.fail(&ErrorObject::new(Code::HANDLER_TIMEOUT, why));

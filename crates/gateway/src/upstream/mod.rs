@@ -4,7 +4,7 @@
 //! * `pool` — which worker gets a call; `lane` — where calls wait for one.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
 //! * `worker` — one of them; `drive` — the loop of its connection; `owner` — whose it is what an
-//!   upstream says and that names no call.
+//!   upstream says and that names no call; `voices` — who may still say something.
 //! * `call` — one request on its way.
 
 pub(crate) mod call;
@@ -16,6 +16,7 @@ pub(crate) mod start;
 pub(crate) mod supervise;
 #[cfg(test)]
 mod tests;
+mod voices;
 pub(crate) mod watch;
 pub(crate) mod worker;
 

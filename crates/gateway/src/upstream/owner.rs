@@ -12,7 +12,7 @@ use mcplane::server::relay::Caller;
 use super::call::Call;
 use super::drive::{Drive, End, Tag};
 use super::pool::Heard;
-use crate::era;
+use crate::{clock, era};
 
 impl Drive<'_> {
     /// A question of a legacy upstream. Nothing says which call it belongs to, so it is passed on
@@ -21,12 +21,21 @@ impl Drive<'_> {
         let Some(id) = message.id() else { return };
         let revision = self.session.peer().map_or(Revision::LATEST_LEGACY, |peer| peer.revision);
         let start = self.out.len();
-        let answer = match self.owner() {
+        let owner = self.owner();
+        let is_put = !matches!(owner, Owner::Nobody if method == Method::RootsList);
+        self.pool.asks.fetch_or(is_put, Ordering::Relaxed);
+        if is_put && !matches!(owner, Owner::Call(_)) {
+            self.pool.unowned.fetch_add(1, Ordering::Relaxed);
+        }
+        let answer = match owner {
             Owner::Call(call) if before.is_some_and(|before| !is_same(before, &call.caller)) => {
                 Err("the call that this belongs to has ended".into())
             }
             Owner::Nobody if method == Method::RootsList => Ok(self.pool.roots()),
             Owner::Gone => Err("the call that this belongs to was cancelled".into()),
+            Owner::Late => {
+                Err("it may be another client's, whose call has ended: try again".into())
+            }
             Owner::Nobody => Err("nobody has a call in flight that this could belong to".into()),
             Owner::Several(count) => Err(format!(
                 "{count} calls are in flight for several clients, and nothing says which of them \
@@ -73,6 +82,7 @@ impl Drive<'_> {
             }
         }
         match (youngest, caller) {
+            (Some(call), _) if self.voices.are_foreign(clock::now(), &call.caller) => Owner::Late,
             (Some(call), _) => Owner::Call(Arc::clone(call)),
             (None, Some(_)) => Owner::Gone,
             (None, None) => Owner::Nobody,
@@ -88,8 +98,7 @@ impl Drive<'_> {
             }
             Method::LogMessage => match self.owner() {
                 Owner::Call(call) => era::note_log(&call, message),
-                Owner::Gone => {}
-                Owner::Nobody | Owner::Several(_) => {
+                Owner::Nobody | Owner::Gone | Owner::Late | Owner::Several(_) => {
                     self.pool.unowned.fetch_add(1, Ordering::Relaxed);
                 }
             },
@@ -122,6 +131,7 @@ impl Drive<'_> {
                 let start = self.out.len();
                 call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why.clone()));
                 if let Some(Tag::Call(call)) = self.session.cancel(call.id(), &why, &mut self.out) {
+                    self.voices.cut(&call);
                     self.pool.release(self.worker, &call);
                 }
                 self.end_line(start);
@@ -142,5 +152,7 @@ enum Owner {
     /// A call that has ended here.
     Gone,
     Call(Arc<Call>),
+    /// A call, or what another client's call has left behind.
+    Late,
     Several(usize),
 }

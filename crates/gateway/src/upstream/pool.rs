@@ -62,8 +62,10 @@ pub(crate) struct Pool {
     numbers: AtomicUsize,
     heard: mpsc::Sender<Heard>,
     pub(crate) questions: Arc<Questions>,
-    /// Log messages that could not be told whose they are.
+    /// Log messages and questions that could not be told whose they are.
     pub(crate) unowned: AtomicU64,
+    /// The upstream has asked something that named no call.
+    pub(crate) asks: AtomicBool,
     /// Calls that were refused because everything was full.
     pub(crate) refused: AtomicU64,
     pub(crate) learned: Learned,
@@ -120,6 +122,7 @@ impl Pool {
             heard,
             questions: Arc::default(),
             unowned: AtomicU64::new(0),
+            asks: AtomicBool::new(false),
             refused: AtomicU64::new(0),
             learned: Learned::new(settings.revision),
             trouble: ArcSwapOption::empty(),

@@ -127,6 +127,10 @@ impl Supervisor {
                     pool.learned.is_legacy();
                     continue;
                 }
+                End::Fresh => {
+                    worker.restarts.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
                 End::Refused(error) => error.to_string(),
                 End::Broken(why) => why,
             };

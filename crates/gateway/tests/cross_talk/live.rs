@@ -20,6 +20,7 @@ use crate::world::World;
 
 const CLIENTS: u64 = 64;
 const CALLS: u64 = 8;
+const PRINCIPALS: u64 = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everybody_shares_four_workers() {
@@ -52,13 +53,13 @@ async fn a_worker_for_each_session() {
 async fn run(server: Server, upstream: Era, kills: u64, seed: u64) {
     let world = Arc::new(World::default());
     let upstreams = Upstreams { world: Arc::clone(&world), era: upstream, seed, lag: 2 };
-    let (all, retry) = (server.mode == Mode::Exclusive && kills == 0, server.retry);
+    let retry = server.retry;
     let mut config = config(Server { command: Some("none".into()), ..server });
     config.gateway.listen = vec!["127.0.0.1:0".parse().unwrap()];
     config.gateway.accept_rate = 0;
     config.gateway.drain = Period::of_ms(200);
-    let tokens =
-        (0..8).map(|number| (format!("p{number}"), Secret::new(format!("token {number}"))));
+    let tokens = (0..PRINCIPALS)
+        .map(|number| (format!("p{number}"), Secret::new(format!("token {number}"))));
     config.gateway.tokens = tokens.collect();
     let gateway = Gateway::start_with(config.clone(), Arc::new(upstreams)).unwrap();
     gateway.ready().await;
@@ -70,7 +71,7 @@ async fn run(server: Server, upstream: Era, kills: u64, seed: u64) {
         tokio::spawn(async move { doors.serve(&gateway, async { drop(ended.await) }).await })
     };
     let mut dice = Dice::new(seed);
-    let expect = Expect { all, calm: false, instant: false, retry };
+    let expect = Expect { retry, principals: Some(PRINCIPALS), ..Expect::default() };
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let (world, url, dice) = (Arc::clone(&world), url.clone(), Dice::new(dice.roll()));
@@ -115,7 +116,7 @@ async fn client(world: &Arc<World>, url: &str, number: u64, mut dice: Dice, expe
     });
     let calls = calls.collect();
     let leaves = dice.percent(10).then(|| dice.below(200));
-    let token = format!("Bearer token {}", number % 8);
+    let token = format!("Bearer token {}", number % PRINCIPALS);
     let (reader, writer) = Http::new(url).unwrap().header("authorization", &token).open().unwrap();
     let wire = Wire { reader: Box::new(reader), writer: Box::new(writer), cut: None };
     let script = Script { era, name, calls, leaves, thinks: dice.below(20), expect };

@@ -62,6 +62,8 @@ pub(crate) struct Plan {
     pub(crate) ending: Ending,
     /// The upstream works on, and answers, although it was told of the cancellation.
     pub(crate) is_stubborn: bool,
+    /// What it still says so many milliseconds after its answer.
+    pub(crate) late: Option<(u64, Step)>,
 }
 
 impl Plan {
@@ -81,11 +83,15 @@ impl Plan {
             16..20 => Ending::Error,
             _ => Ending::Answer,
         };
-        Self { tag, steps, ending, is_stubborn: odd && dice.percent(20) }
+        let is_stubborn = odd && dice.percent(20);
+        let late = (odd && dice.percent(20))
+            .then(|| (dice.below(30), dice.one_of(&[Step::Log, Step::Log, Step::Elicit])));
+        Self { tag, steps, ending, is_stubborn, late }
     }
 
     pub(crate) fn asks(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Elicit | Step::Sample))
+        let late = self.late.iter().map(|(_, step)| step);
+        self.steps.iter().chain(late).any(|step| matches!(step, Step::Elicit | Step::Sample))
     }
 
     /// The places of a kind of step.
@@ -111,7 +117,9 @@ impl Plan {
             Ending::Never => "never",
         };
         let steps: Vec<_> = steps.collect();
-        json!({"tag": self.tag, "steps": steps, "ending": ending, "stubborn": self.is_stubborn})
+        let late = self.late.map(|(ms, step)| json!([ms, step == Step::Log]));
+        json!({"tag": self.tag, "steps": steps, "ending": ending, "stubborn": self.is_stubborn,
+               "late": late})
     }
 
     pub(crate) fn of_json(json: &Value) -> Self {
@@ -133,9 +141,15 @@ impl Plan {
                 _ => Ending::Answer,
             },
             is_stubborn: json["stubborn"].as_bool().unwrap(),
+            late: json["late"][0]
+                .as_u64()
+                .map(|ms| (ms, if json["late"][1] == true { Step::Log } else { Step::Elicit })),
         }
     }
 }
+
+/// The place of what is said after the answer.
+pub(crate) const LATE: u64 = 1000;
 
 /// What a step says: the tag of its call, and its place in the plan.
 pub(crate) fn said(tag: &str, place: u64) -> String {

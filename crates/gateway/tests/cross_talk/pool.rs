@@ -20,13 +20,13 @@ use crate::world::World;
 /// What a caller hears when everything is full.
 const OVERLOADED: i64 = -31_999;
 
-struct Bed {
-    world: Arc<World>,
-    gateway: Gateway,
+pub(crate) struct Bed {
+    pub(crate) world: Arc<World>,
+    pub(crate) gateway: Gateway,
 }
 
 impl Bed {
-    async fn of(server: Server) -> Self {
+    pub(crate) async fn of(server: Server) -> Self {
         Self::with(config(Server { command: Some("none".into()), ..server })).await
     }
 
@@ -81,7 +81,7 @@ impl Caller {
         self.sent += 1;
         let tag = format!("{}/0/{}", self.name, self.sent);
         let steps = vec![Step::Wait(wait_ms)];
-        let plan = Plan { tag: tag.clone(), steps, ending, is_stubborn: false };
+        let plan = Plan { tag: tag.clone(), steps, ending, is_stubborn: false, late: None };
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -113,7 +113,7 @@ impl Caller {
     }
 }
 
-async fn ms(ms: u64) {
+pub(crate) async fn ms(ms: u64) {
     sleep(Duration::from_millis(ms)).await;
 }
 

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use crate::plan::{Dice, Ending, Plan, Step, heard, said};
+use crate::plan::{Dice, Ending, LATE, Plan, Step, heard, said};
 use crate::world::{Life, World};
 
 /// Lines that wait to be written, at most.
@@ -299,11 +299,12 @@ impl Work {
                         json!({"progressToken": token, "progress": place + 1, "message": text});
                     self.note("notifications/progress", params).await;
                 }
-                Step::Log if wants_log && !is_cancelled => {
+                Step::Log if wants_log => {
                     self.note("notifications/message", json!({"level": "info", "data": text}))
                         .await;
                 }
-                Step::Elicit | Step::Sample if !is_cancelled => {
+                // A legacy question names no call, and comes however its call fares.
+                Step::Elicit | Step::Sample if !(is_cancelled && self.era == Era::Modern) => {
                     let (method, params) = question(*step, &text);
                     if self.era == Era::Modern {
                         return self.ask_in_a_round(method, params, place + 1).await;
@@ -316,6 +317,26 @@ impl Work {
             }
         }
         self.end(refused).await;
+        self.speak_late(wants_log).await;
+    }
+
+    /// The tool has left something behind that speaks.
+    async fn speak_late(&self, wants_log: bool) {
+        let Some((ms, step)) = self.plan.late else { return };
+        sleep(Duration::from_millis(ms)).await;
+        let text = said(&self.plan.tag, LATE);
+        match (step, self.era) {
+            (Step::Log, _) if wants_log => {
+                self.world.count("late logs");
+                self.note("notifications/message", json!({"level": "info", "data": text})).await;
+            }
+            (Step::Elicit, Era::Legacy) => {
+                self.world.count("late questions");
+                let (method, params) = question(step, &text);
+                self.ask(method, params, text).await;
+            }
+            _ => {}
+        }
     }
 
     /// The step to go on with: the first, or the one after the question that was answered.

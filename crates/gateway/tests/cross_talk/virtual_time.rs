@@ -81,8 +81,9 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, upstream: Era) -> Strin
     let odd = dice.percent(60);
     let server = server(&mut dice, upstream);
     let kills = if odd { dice.below(4) } else { 0 };
+    let patient = dice.percent(40);
     let told = format!(
-        "{} {:?}, {} workers of {} calls, queue {}, retry {}, {kills} kills",
+        "{} {:?}, {} workers of {} calls, queue {}, retry {}, {kills} kills, patient {patient}",
         server.mode.as_str(),
         server.policy,
         server.workers,
@@ -100,10 +101,15 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, upstream: Era) -> Strin
             Upstreams { world: Arc::clone(world), era: upstream, seed, lag: dice.below(3) };
         let limit = server.workers_limit() as usize;
         let expect = Expect {
-            all: kills == 0 && server.mode == Mode::Exclusive,
+            all: !odd
+                && patient
+                && server.mode == Mode::PerSession
+                && server.calls_limit() == 1
+                && is_roomy(&server),
             calm: kills == 0 && !odd && is_roomy(&server),
             instant: true,
             retry: server.retry,
+            principals: None,
         };
         let gateway = Gateway::start_with(config(server), Arc::new(upstreams)).unwrap();
         gateway.ready().await;
@@ -113,7 +119,14 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, upstream: Era) -> Strin
                 let (world, service) = (Arc::clone(world), gateway.service());
                 let seed = dice.roll();
                 tokio::spawn(async move {
-                    client(&world, &service, number, Dice::new(seed), (clients, odd, expect)).await;
+                    client(
+                        &world,
+                        &service,
+                        number,
+                        Dice::new(seed),
+                        (clients, odd, patient, expect),
+                    )
+                    .await;
                 })
             })
             .collect();
@@ -189,15 +202,18 @@ async fn client(
     service: &Service,
     number: u64,
     mut dice: Dice,
-    (era, odd, expect): (Era, bool, Expect),
+    (era, odd, patient, expect): (Era, bool, bool, Expect),
 ) {
     for connection in 0..1 + dice.below(2) {
         let name = format!("client {number}/{connection}");
         let calls = 1 + dice.below(8);
         let calls =
             (0..calls).map(|call| Planned::random(&mut dice, format!("{name}/{call}"), odd));
-        let calls: Vec<_> = calls.collect();
-        let leaves = dice.percent(25).then(|| dice.below(60));
+        let mut calls: Vec<_> = calls.collect();
+        if patient {
+            calls.iter_mut().for_each(|call| call.cancel = None);
+        }
+        let leaves = (dice.percent(25) && !patient).then(|| dice.below(60));
         let never = calls.iter().any(|call| call.plan.ending == Ending::Never);
         let expect = Expect { calm: expect.calm && !never, ..expect };
         let script = Script { era, name, calls, leaves, thinks: dice.below(20), expect };

@@ -105,8 +105,10 @@ impl World {
         self.state().last_life
     }
 
-    pub(crate) fn was_killed(&self, life: u64) -> bool {
-        self.state().killed.contains(&life)
+    /// Whether a connection was cut, or closed by the gateway.
+    pub(crate) fn has_ended(&self, life: u64) -> bool {
+        let state = self.state();
+        state.killed.contains(&life) || !state.lives.contains_key(&life)
     }
 
     /// Cuts one connection, as if its process had been killed.
