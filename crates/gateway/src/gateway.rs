@@ -221,6 +221,8 @@ impl Gateway {
                     Arc::clone(&self.0.connect),
                     self.0.store.clone(),
                     self.0.news.clone(),
+                    // What clients want to hear of does not change with the server.
+                    was(name).map(|before| Arc::clone(&before.watched)).unwrap_or_default(),
                 ),
             });
         }

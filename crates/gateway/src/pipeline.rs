@@ -49,7 +49,7 @@ impl Relay for Face {
         };
         // level    the least severe log messages that this request wants
         if let (Some(level), Era::Modern) = (request.log_level(), request.revision().era()) {
-            upstream.watched.set_level(&upstream.pool, level);
+            upstream.watched.set_level(&upstream.pool, request.caller(), level);
         }
         // send     to a worker, or into its queue; there ids, tokens and names are replaced, and
         //          what the eras say differently is translated
@@ -85,14 +85,15 @@ impl Relay for Face {
         }
     }
 
-    fn set_log_level(&self, _: &Caller, level: &LogLevel) {
+    fn set_log_level(&self, caller: &Caller, level: &LogLevel) {
         for upstream in &self.view().upstreams {
-            upstream.watched.set_level(&upstream.pool, level);
+            upstream.watched.set_level(&upstream.pool, caller, level);
         }
     }
 
     fn ended(&self, caller: &Caller) {
         for upstream in &self.view().upstreams {
+            upstream.watched.ended(caller);
             upstream.pool.ended(caller);
         }
     }

@@ -82,7 +82,7 @@ pub(crate) struct Upstream {
     pub(crate) name: Arc<str>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) offer: ArcSwapOption<Offer>,
-    pub(crate) watched: Watched,
+    pub(crate) watched: Arc<Watched>,
     /// What is wrong with the names that the settings give its tools.
     pub(crate) misnamed: ArcSwapOption<String>,
     /// Whether the offer is from this run, and not from the disk.
@@ -99,6 +99,7 @@ impl Upstream {
         connect: Arc<dyn Connect>,
         store: Option<Arc<Store>>,
         news: mpsc::Sender<News>,
+        watched: Arc<Watched>,
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
         let (heard_in, heard) = mpsc::channel(WORDS_MAX);
@@ -113,7 +114,7 @@ impl Upstream {
             name,
             pool: Arc::clone(&pool),
             offer: ArcSwapOption::from_pointee(kept),
-            watched: Watched::default(),
+            watched,
             misnamed: ArcSwapOption::empty(),
             fresh: channel::Sender::new(false),
         });
@@ -211,12 +212,13 @@ impl Ear {
     fn hear(&mut self, word: Heard) {
         match word {
             Heard::Ready(worker) => {
-                self.upstream.watched.tell(&worker);
+                self.upstream.watched.tell(&self.upstream.pool, &worker);
                 // Every worker runs the same program: one list will do.
                 if !self.upstream.is_fresh() {
                     self.due = Some((Moment::now(), worker));
                 }
             }
+            Heard::Taken(worker) => self.upstream.watched.tell(&self.upstream.pool, &worker),
             Heard::ListsChanged(worker) => {
                 self.due.get_or_insert_with(|| (Moment::now() + GATHER, worker));
             }

@@ -36,6 +36,8 @@ const LEAVE_TIME: Duration = Duration::from_secs(5);
 /// What the upstream's task must know of.
 pub(crate) enum Heard {
     Ready(Arc<Worker>),
+    /// A spare worker has got a client.
+    Taken(Arc<Worker>),
     ListsChanged(Arc<Worker>),
     Updated(String),
     Trouble(String),
@@ -282,7 +284,7 @@ impl Pool {
                 self.advance(lane);
             }
         }
-        let is_vital = matches!(heard, Heard::Ready(_) | Heard::ListsChanged(_));
+        let is_vital = !matches!(heard, Heard::Updated(_) | Heard::Trouble(_));
         super::tell(&self.heard, heard, is_vital);
     }
 
@@ -482,6 +484,7 @@ impl Pool {
         match self.common.take() {
             Some(spare) => {
                 let _ = spare.lane.set(Arc::clone(&lane));
+                self.hear(Heard::Taken(Arc::clone(&spare)));
                 lane.add(spare);
             }
             None => self.add_worker(&lane, None),
@@ -499,7 +502,7 @@ impl Pool {
         (spare..wanted).for_each(|_| self.add_worker(&self.common, None));
     }
 
-    fn key(&self, caller: &Caller) -> Option<Key> {
+    pub(super) fn key(&self, caller: &Caller) -> Option<Key> {
         let principal = || Key::Principal(caller.principal.clone());
         match (self.settings.mode, caller.connection) {
             (Mode::PerSession, Some(connection)) => Some(Key::Session(connection)),
@@ -582,7 +585,7 @@ impl Pool {
         lanes
     }
 
-    fn keyed(&self) -> MutexGuard<'_, HashMap<Key, Arc<Lane>>> {
+    pub(super) fn keyed(&self) -> MutexGuard<'_, HashMap<Key, Arc<Lane>>> {
         self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! Resources that clients watch, and the log level that they want: kept once for each upstream, and
-//! told to each of its workers.
+//! Resources that clients watch, and the log level that they want: kept once for each server, however
+//! often it is replaced, and told to the workers of those clients.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcplane::proto::method::Method;
@@ -11,11 +11,24 @@ use mcplane::server::relay::Caller;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::pool::Pool;
+use super::pool::{Key, Pool};
 use super::worker::{Command, Worker, is_modern};
 
 /// How long an upstream may take to note a subscription.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Pool {
+    /// Whether both clients have the same workers.
+    fn is_mate(&self, one: &Caller, other: &Caller) -> bool {
+        !self.settings.mode.is_keyed() || self.key(one) == self.key(other)
+    }
+
+    /// Whose worker it is, in the keyed modes; a spare is nobody's.
+    fn key_of(&self, worker: &Worker) -> Option<Key> {
+        let lane = worker.lane.get()?;
+        self.keyed().iter().find(|(_, of)| Arc::ptr_eq(of, lane)).map(|(key, _)| key.clone())
+    }
+}
 
 /// What clients want to hear of.
 #[derive(Default)]
@@ -25,8 +38,9 @@ pub(crate) struct Watched(Mutex<State>);
 struct State {
     /// Who watches which resource, and how often.
     uris: BTreeMap<String, HashMap<Caller, usize>>,
-    /// The most talkative level that anybody asked for.
-    level: Option<LogLevel>,
+    /// The most talkative level that anybody asked for: in the keyed modes of each key, else of all.
+    /// There are no more of them than sessions and tokens.
+    levels: HashMap<Option<Key>, LogLevel>,
 }
 
 impl Watched {
@@ -36,11 +50,12 @@ impl Watched {
             let mut state = self.state();
             let watchers = state.uris.entry(uri.to_owned()).or_default();
             *watchers.entry(caller.clone()).or_default() += 1;
-            watchers.len() == 1 || pool.settings.mode.is_keyed()
+            let is_known = |other: &&Caller| *other != caller && pool.is_mate(other, caller);
+            watchers.keys().find(is_known).is_none()
         };
         if is_first {
             for worker in pool.workers_of(caller) {
-                self.subscribe(&worker, Method::ResourcesSubscribe, uri);
+                self.subscribe(pool, &worker, Method::ResourcesSubscribe, uri);
             }
         }
     }
@@ -56,49 +71,72 @@ impl Watched {
                     watchers.remove(caller);
                 }
             }
-            let is_last = watchers.is_empty();
-            if is_last {
+            let is_last = !watchers.keys().any(|other| pool.is_mate(other, caller));
+            if watchers.is_empty() {
                 state.uris.remove(uri);
             }
-            is_last || pool.settings.mode.is_keyed()
+            is_last
         };
         if is_last {
             for worker in pool.workers_of(caller) {
-                self.subscribe(&worker, Method::ResourcesUnsubscribe, uri);
+                self.subscribe(pool, &worker, Method::ResourcesUnsubscribe, uri);
             }
         }
     }
 
-    /// Somebody wants log messages of this level. Upstreams have one level for everybody: the most
-    /// talkative one that was asked for. What a client did not ask for is not passed on to it.
-    pub(crate) fn set_level(&self, pool: &Pool, level: &LogLevel) {
+    /// Somebody wants log messages of this level. A worker has one level for all of its clients: the
+    /// most talkative one that was asked for. What a client did not ask for is not passed on to it.
+    pub(crate) fn set_level(&self, pool: &Pool, caller: &Caller, level: &LogLevel) {
+        let key = pool.key(caller).filter(|_| pool.settings.mode.is_keyed());
+        if key.is_none() && pool.settings.mode.is_keyed() {
+            return;
+        }
         {
             let mut state = self.state();
-            if state.level.as_ref().is_some_and(|known| level.passes(known)) {
+            if state.levels.get(&key).is_some_and(|known| level.passes(known)) {
                 return;
             }
-            state.level = Some(level.clone());
+            state.levels.insert(key, level.clone());
         }
-        for worker in pool.workers() {
-            self.tell_level(&worker);
+        for worker in pool.workers_of(caller) {
+            self.tell_level(pool, &worker);
         }
     }
 
-    /// Tells a worker that is ready all of it.
-    pub(crate) fn tell(&self, worker: &Worker) {
+    /// A connection that lasted has ended.
+    pub(crate) fn ended(&self, caller: &Caller) {
+        if let Some(connection) = caller.connection {
+            self.state().levels.remove(&Some(Key::Session(connection)));
+        }
+    }
+
+    /// Tells a worker that is ready all that its clients want.
+    pub(crate) fn tell(&self, pool: &Pool, worker: &Worker) {
         let Some(peer) = worker.peer.load_full() else { return };
         if is_modern(peer.revision) {
-            return self.listen(worker);
+            return self.listen(pool, worker);
         }
-        self.tell_level(worker);
-        let uris: Vec<String> = self.state().uris.keys().cloned().collect();
-        for uri in uris {
-            self.subscribe(worker, Method::ResourcesSubscribe, &uri);
+        self.tell_level(pool, worker);
+        for uri in self.uris(pool, worker) {
+            self.subscribe(pool, worker, Method::ResourcesSubscribe, &uri);
         }
     }
 
-    fn tell_level(&self, worker: &Worker) {
-        let Some(level) = self.state().level.clone() else { return };
+    /// What the clients of a worker watch.
+    fn uris(&self, pool: &Pool, worker: &Worker) -> Vec<String> {
+        let (key, is_keyed) = (pool.key_of(worker), pool.settings.mode.is_keyed());
+        let is_its = |caller: &Caller| !is_keyed || key.is_some() && pool.key(caller) == key;
+        let state = self.state();
+        let its = state.uris.iter().filter(|(_, watchers)| watchers.keys().any(is_its));
+        its.map(|(uri, _)| uri.clone()).collect()
+    }
+
+    fn tell_level(&self, pool: &Pool, worker: &Worker) {
+        let key = pool.key_of(worker);
+        if key.is_none() && pool.settings.mode.is_keyed() {
+            return;
+        }
+        let Some(level) = self.state().levels.get(&key).cloned() else { return };
         let (_, capabilities, modern) = about(worker);
         if !modern && capabilities.logging() {
             let params = json!({"level": level.as_str()}).to_string();
@@ -106,10 +144,10 @@ impl Watched {
         }
     }
 
-    fn subscribe(&self, worker: &Worker, method: Method, uri: &str) {
+    fn subscribe(&self, pool: &Pool, worker: &Worker, method: Method, uri: &str) {
         let (ready, capabilities, modern) = about(worker);
         if modern {
-            return self.listen(worker);
+            return self.listen(pool, worker);
         }
         if ready && capabilities.resources_subscribe() {
             send(worker, method, json!({"uri": uri}).to_string());
@@ -118,8 +156,8 @@ impl Watched {
 
     /// An upstream of 2026-07-28 is told with one long request; to change what is listened for is to
     /// send another one.
-    fn listen(&self, worker: &Worker) {
-        let uris: Vec<String> = self.state().uris.keys().cloned().collect();
+    fn listen(&self, pool: &Pool, worker: &Worker) {
+        let uris = self.uris(pool, worker);
         let mut wanted = json!({
             "toolsListChanged": true,
             "promptsListChanged": true,

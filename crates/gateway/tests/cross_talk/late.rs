@@ -12,7 +12,7 @@ use crate::pool::{Bed, ms};
 use crate::virtual_time::wire;
 
 /// A client of 2025-11-25 that asks for every log message and answers every question.
-struct Client {
+pub(crate) struct Client {
     name: String,
     sent: usize,
     lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
@@ -20,7 +20,7 @@ struct Client {
 }
 
 impl Client {
-    async fn of(bed: &Bed, name: &str) -> Self {
+    pub(crate) async fn of(bed: &Bed, name: &str) -> Self {
         let wire = wire(&bed.gateway.service());
         let lines = BufReader::new(wire.reader).lines();
         let mut client = Self { name: name.into(), sent: 0, lines, writer: wire.writer };
@@ -39,11 +39,11 @@ impl Client {
         client
     }
 
-    async fn write(&mut self, line: &Value) {
+    pub(crate) async fn write(&mut self, line: &Value) {
         self.writer.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
-    async fn call(&mut self, steps: &[Step], ending: Ending, late: Option<(u64, Step)>) {
+    pub(crate) async fn call(&mut self, steps: &[Step], ending: Ending, late: Option<(u64, Step)>) {
         self.sent += 1;
         let tag = format!("{}/0/{}", self.name, self.sent);
         let plan = Plan { tag, steps: steps.to_vec(), ending, is_stubborn: true, late };
@@ -62,7 +62,7 @@ impl Client {
     }
 
     /// All that comes within so many milliseconds; questions are answered.
-    async fn hears(&mut self, within_ms: u64) -> Vec<String> {
+    pub(crate) async fn hears(&mut self, within_ms: u64) -> Vec<String> {
         let (mut heard, end) =
             (Vec::new(), tokio::time::Instant::now() + Duration::from_millis(within_ms));
         while let Ok(line) = tokio::time::timeout_at(end, self.lines.next_line()).await {

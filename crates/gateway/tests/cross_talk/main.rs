@@ -4,6 +4,7 @@
 //!   tokens, upstreams of both eras that are slow, that die, that answer twice, late or never
 //! - `live`: 64 clients over real HTTP at the same time
 //! - `pool`: which worker gets a call, one property at a time
+//! - `watch`: which worker hears what clients want to hear of
 //! - `late`: whose it is what a server says after a call has ended
 //!
 //! - `plan`: what a call is to do, told to the upstream in the call's own arguments
@@ -27,4 +28,5 @@ mod plan;
 mod pool;
 mod upstream;
 mod virtual_time;
+mod watch;
 mod world;

@@ -174,7 +174,7 @@ impl Talk {
             Some("tools/call") => return self.call(line),
             Some("initialize") => json!({
                 "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {}, "logging": {}},
+                "capabilities": {"tools": {}, "logging": {}, "resources": {"subscribe": true}},
                 "serverInfo": {"name": "upstream", "version": "1"},
             }),
             Some("server/discover") if self.era == Era::Modern => json!({
@@ -189,7 +189,17 @@ impl Talk {
                      "annotations": {"readOnlyHint": true}},
                 ],
             }),
-            Some("ping" | "logging/setLevel") if self.era == Era::Legacy => json!({}),
+            Some("resources/list") => json!({
+                "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                "resources": [{"uri": "x:1", "name": "1"}, {"uri": "x:2", "name": "2"}],
+            }),
+            Some("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe")
+                if self.era == Era::Legacy =>
+            {
+                self.world.told(self.life, params);
+                json!({})
+            }
+            Some("ping") if self.era == Era::Legacy => json!({}),
             Some(_) if id.is_null() => return,
             Some(other) => {
                 let error = json!({"code": -32601, "message": format!("no {other}")});

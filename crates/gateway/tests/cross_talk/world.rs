@@ -24,6 +24,8 @@ struct State {
     counts: BTreeMap<&'static str, u64>,
     /// Where each call went, in order.
     path: Vec<(u64, String)>,
+    /// What each connection was told that clients want to hear of.
+    told: Vec<(u64, String)>,
 }
 
 /// What upstreams saw of a call.
@@ -71,6 +73,21 @@ impl World {
     /// Where calls went, in order: the connection, and the tag.
     pub(crate) fn path(&self) -> Vec<(u64, String)> {
         self.state().path.clone()
+    }
+
+    /// A connection is told that clients want to hear of something.
+    pub(crate) fn told(&self, life: u64, params: &serde_json::Value) {
+        let what = params.get("uri").or(params.get("level")).unwrap().as_str().unwrap();
+        self.state().told.push((life, what.to_owned()));
+    }
+
+    /// What a connection was told, in order of the words.
+    pub(crate) fn wants(&self, life: u64) -> Vec<String> {
+        let state = self.state();
+        let mut all: Vec<_> =
+            state.told.iter().filter(|(to, _)| *to == life).map(|(_, what)| what.clone()).collect();
+        all.sort();
+        all
     }
 
     pub(crate) fn trace(&self, tag: &str) -> Trace {
