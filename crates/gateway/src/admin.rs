@@ -12,15 +12,20 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
+use mcplane::proto::error::shorten;
 use mcplane::transport::http::server::Pages;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::catalog::{Entry, Health, Kind, Need, Rules, Verdict, negotiate};
+use crate::catalog::{self, Entry, Health, Kind, Need, Rules, Verdict, negotiate};
+use crate::face::View;
 use crate::gateway::{Gateway, Inner};
 use crate::upstream::Upstream;
 use crate::upstream::supervise::APPROVAL_AFTER;
 use crate::upstream::worker::{State, Worker};
+
+/// Most names and URIs of one server that [`Status`] lists as another server's.
+pub const SHADOWED_MAX: usize = 100;
 
 /// The pages of a gateway.
 pub(crate) struct Admin(Weak<Inner>);
@@ -61,6 +66,11 @@ pub struct ServerStatus {
     /// How many tools, resources, resource templates and prompts of it clients see; `None` if
     /// nobody knows yet.
     pub offers: Option<Offers>,
+    /// What of it is not seen at the common endpoint under its own name or URI, since that is
+    /// another server's: the first [`SHADOWED_MAX`].
+    pub shadowed: Vec<Shadowed>,
+    /// How many there are of those in all.
+    pub shadowed_total: usize,
     /// Whether what it offers was asked for in this run, and is not from the disk.
     pub fresh: bool,
     /// Calls that wait for a worker.
@@ -82,6 +92,20 @@ pub struct Offers {
     pub resources: usize,
     pub templates: usize,
     pub prompts: usize,
+}
+
+/// Something that is not seen under its own name or URI.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Shadowed {
+    /// `tool`, `prompt`, `resource` or `template`.
+    pub kind: &'static str,
+    /// Its name, URI or template; a long one is shortened.
+    pub name: String,
+    /// The server that this belongs to.
+    pub by: String,
+    /// What clients see it as; `None` if they do not.
+    pub seen_as: Option<String>,
 }
 
 /// How one worker is.
@@ -115,13 +139,20 @@ impl Gateway {
             let server = config.servers.get(&upstream.name);
             server.map(|server| Rules::from(&server.tools)).unwrap_or_default()
         };
-        let upstreams = self.upstreams();
+        let view = self.0.all.view();
+        let servers = self.upstreams().into_iter().map(|upstream| {
+            let mut status = of_server(&upstream, &rules(&upstream));
+            let shadowed = shadowed(&view, &upstream);
+            status.shadowed_total = shadowed.clone().count();
+            status.shadowed = shadowed.take(SHADOWED_MAX).map(of_shadowed).collect();
+            status
+        });
         Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_s: self.0.began.elapsed().as_secs(),
             sessions: self.0.site.sessions(),
             reloads: self.0.reloads.load(Relaxed),
-            servers: upstreams.iter().map(|one| of_server(one, &rules(one))).collect(),
+            servers: servers.collect(),
         }
     }
 
@@ -129,13 +160,33 @@ impl Gateway {
     ///
     /// # Errors
     /// What is wrong with the need.
-    pub fn negotiate(&self, need: &Need) -> Result<Verdict, crate::catalog::NeedError> {
+    pub fn negotiate(&self, need: &Need) -> Result<Verdict, catalog::NeedError> {
         let view = self.0.all.view();
         let upstreams = &view.upstreams;
         let candidates = view.snapshot.candidates(|server| {
             upstreams.get(server).map_or((Health::Down, 1.0), |upstream| upstream.health())
         });
         negotiate(need, &candidates)
+    }
+}
+
+/// What of an upstream is not seen under its own name or URI.
+fn shadowed<'a>(
+    view: &'a View,
+    upstream: &'a Arc<Upstream>,
+) -> impl Iterator<Item = &'a catalog::Shadowed> + Clone {
+    let is_of = move |one: &&catalog::Shadowed| {
+        view.upstreams.get(one.server).is_some_and(|shown| Arc::ptr_eq(shown, upstream))
+    };
+    view.snapshot.shadowed().iter().filter(is_of)
+}
+
+fn of_shadowed(shadowed: &catalog::Shadowed) -> Shadowed {
+    Shadowed {
+        kind: shadowed.kind.noun(),
+        name: shorten(&shadowed.name).into_owned(),
+        by: shadowed.by.to_string(),
+        seen_as: shadowed.exposed.as_deref().map(str::to_owned),
     }
 }
 
@@ -180,6 +231,8 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
             templates: count(Kind::Templates),
             prompts: count(Kind::Prompts),
         }),
+        shadowed: Vec::new(),
+        shadowed_total: 0,
         fresh: upstream.is_fresh(),
         queued: pool.queued(),
         refused: pool.refused.load(Relaxed),

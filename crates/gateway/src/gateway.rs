@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcplane::Service;
+use mcplane::proto::error::shorten;
 use mcplane::transport::http::server::Endpoint;
 use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::sleep;
 
 use crate::admin::{Admin, ServerStatus};
-use crate::catalog::{Naming, Prefix, Rules, ServerNaming, Snapshot, Store};
+use crate::catalog::{Naming, Prefix, Rules, ServerNaming, Shadowed, Snapshot, Store};
 use crate::clock;
 use crate::config::{Config, Names, Server, key_path};
 use crate::face::{Face, View};
@@ -26,6 +27,9 @@ const GATHER: Duration = Duration::from_millis(20);
 
 /// The part of the settings' `ready` that servers whose lists are known wait for the others.
 const READY_SHARE: u32 = 10;
+
+/// Names and URIs of one server, other servers' by right, that are told one by one.
+const SHADOWED_TOLD_MAX: usize = 10;
 
 /// Troubles that a slow listener may fall behind before it misses some.
 const TROUBLES_MAX: usize = 256;
@@ -256,24 +260,33 @@ impl Gateway {
     fn rebuild(&self) {
         let state = self.state();
         let naming = naming(&state.config);
-        let view = View::of(None, state.upstreams.clone(), &naming);
-        self.0.all.show(view);
-        for upstream in &state.upstreams {
+        // A server that does not run keeps its prefix: nobody is to be taken for it.
+        let absent = state.config.servers.iter().map(|(name, _)| name.into()).collect();
+        let common = Naming { absent, ..naming.clone() };
+        let view = View::of(None, state.upstreams.clone(), &common);
+        for (index, upstream) in state.upstreams.iter().enumerate() {
+            self.tell_names(upstream, index, &view.snapshot);
             if let Some((face, _)) = state.faces.get(&upstream.name) {
                 let view = View::of(Some(&upstream.name), vec![Arc::clone(upstream)], &naming);
-                self.tell_clashes(upstream, &view.snapshot);
                 face.show(view);
             }
         }
+        self.0.all.show(view);
     }
 
-    /// Tells which tools of an upstream could not be renamed, once for each new list of them.
-    fn tell_clashes(&self, upstream: &Upstream, snapshot: &Snapshot) {
-        let told = snapshot.clashes().iter().map(|clash| {
+    /// Tells which tools of an upstream could not be renamed, and which of its names and URIs are
+    /// another server's: once for each new list of them.
+    fn tell_names(&self, upstream: &Upstream, index: usize, snapshot: &Snapshot) {
+        let clashes = snapshot.clashes().iter().filter(|clash| clash.server == index);
+        let clashes = clashes.map(|clash| {
             let key = key_path(&["servers", &*upstream.name, "tools", "rename", &*clash.tool]);
             format!("{key}: another tool is called `{}`; expected another name", clash.wanted)
         });
-        let told = told.collect::<Vec<_>>().join("\n");
+        let shadowed = snapshot.shadowed().iter().filter(|one| one.server == index);
+        let more = shadowed.clone().count().saturating_sub(SHADOWED_TOLD_MAX);
+        let shadowed = shadowed.take(SHADOWED_TOLD_MAX).map(told);
+        let more = (more > 0).then(|| format!("and {more} more that are another server's"));
+        let told = clashes.chain(shadowed).chain(more).collect::<Vec<_>>().join("\n");
         let told = (!told.is_empty()).then(|| Arc::new(told));
         let before = upstream.misnamed.swap(told.clone());
         if let Some(told) = told.filter(|told| before.as_ref() != Some(told)) {
@@ -341,6 +354,20 @@ fn is_same(running: &Server, wanted: &Server) -> bool {
     tools(running) == tools(wanted) && rest(running) == rest(wanted)
 }
 
+fn told(shadowed: &Shadowed) -> String {
+    let Shadowed { kind, name, by, exposed, .. } = shadowed;
+    let (kind, name) = (kind.noun(), shorten(name));
+    match exposed {
+        Some(exposed) => format!(
+            "its {kind} {name:?} has the name of server `{by}` in front; clients see {exposed:?}"
+        ),
+        None => format!(
+            "its {kind} {name:?} is server `{by}`'s, which comes first; clients find this one at \
+             the server's own endpoint only"
+        ),
+    }
+}
+
 fn naming(config: &Config) -> Naming {
     let prefix = match config.gateway.names {
         Names::Collision => Prefix::Collision,
@@ -351,5 +378,5 @@ fn naming(config: &Config) -> Naming {
         ..ServerNaming::default()
     };
     let servers = config.servers.iter().map(|(name, server)| (name.into(), rules(server)));
-    Naming { prefix, servers: servers.collect() }
+    Naming { prefix, servers: servers.collect(), absent: Vec::new() }
 }

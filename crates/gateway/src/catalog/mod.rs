@@ -8,12 +8,14 @@
 //! * `clean` — the few changes that are made to such bytes.
 //! * [`names`] — filters, renames, and the names under which clients see things.
 //! * [`snapshot`] — the merged catalog: name → [`Route`], URI → [`Route`], what changed.
+//! * `addresses` — which server a URI leads to.
 //! * [`pages`] — the answers to the list methods, rendered once per revision, and our cursors.
 //! * [`features`] — merged capabilities and instructions.
 //! * [`templates`] — does a URI fit an RFC 6570 template?
 //! * [`need`], [`version`], [`cover`], [`mod@negotiate`] — ranking servers against what a client needs.
 //! * [`store`] — the last good offers on disk.
 
+mod addresses;
 mod clean;
 pub mod cover;
 pub mod features;
@@ -34,7 +36,7 @@ pub use names::{Naming, Prefix, Rules, ServerNaming};
 pub use need::{Candidate, Health, Need, NeedError};
 pub use negotiate::{Outcome, Verdict, negotiate};
 pub use offer::{Entry, Kind, Offer};
-pub use snapshot::{Changes, Route, Server, Snapshot};
+pub use snapshot::{Changes, Route, Server, Shadowed, Snapshot};
 pub use store::{Loaded, Store};
 
 /// FNV-1a, 64 bits: short, and the same on every machine and in every release, which names and

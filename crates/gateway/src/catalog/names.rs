@@ -16,6 +16,8 @@ use crate::config::Tools;
 pub const SEPARATOR: &str = "__";
 /// Longest name that we make, in bytes (2025-11-25 tools §Tool names: 1 to 128 characters).
 pub const NAME_BYTES_MAX: usize = 128;
+/// Most characters of a server's name in front of another one: as many as the settings allow.
+const PREFIX_CHARS_MAX: usize = 64;
 
 /// How names are made.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,8 @@ pub struct Naming {
     pub prefix: Prefix,
     /// Rules by the name of the server; one without rules shows everything as it is.
     pub servers: HashMap<Arc<str>, ServerNaming>,
+    /// Servers that are not there, whose `server__` is theirs all the same.
+    pub absent: Vec<Arc<str>>,
 }
 
 /// When a name gets the prefix `server__`.
@@ -139,13 +143,50 @@ pub(super) fn without_clashes(all: &mut [Named]) -> Vec<(Arc<str>, Arc<str>)> {
     clashes
 }
 
+/// Which server a name says that it is of: what begins with `server__` is that server's or nobody's.
+#[derive(Debug, Default)]
+pub(super) struct Reserved {
+    /// The names of servers, as they are in front of `__` and in lower case.
+    servers: HashMap<String, Arc<str>>,
+    /// Of the longest of them, in bytes.
+    longest: usize,
+}
+
+impl Reserved {
+    pub(super) fn of<'a>(servers: impl Iterator<Item = &'a Arc<str>>) -> Self {
+        let servers: HashMap<_, _> = servers
+            .map(|server| (clean(server).to_ascii_lowercase(), Arc::clone(server)))
+            .collect();
+        let longest = servers.keys().map(String::len).max().unwrap_or(0);
+        Self { servers, longest }
+    }
+
+    /// The other server that a name of this one belongs to. Should the name of one server begin with
+    /// that of another, the longer one counts.
+    pub(super) fn foreign(&self, server: &str, name: &str) -> Option<&Arc<str>> {
+        let pairs = name.as_bytes().windows(SEPARATOR.len()).take(self.longest + 1);
+        let ends = pairs.enumerate().filter(|(_, pair)| *pair == SEPARATOR.as_bytes());
+        let known = |(end, _)| self.servers.get(&name.get(..end)?.to_ascii_lowercase());
+        let owner = ends.filter_map(known).last()?;
+        (clean(owner) != clean(server)).then_some(owner)
+    }
+}
+
 /// The name that clients see of each, all different; in the same order. What keeps its own name
-/// has it before any made-up name, so that nobody can take it by being called `other__tool`.
-pub(super) fn exposed(all: &[Named], servers: &[Arc<str>], prefix: Prefix) -> Vec<Arc<str>> {
+/// has it before any made-up name, and nothing keeps a name that is another server's.
+pub(super) fn exposed(
+    all: &[Named],
+    servers: &[Arc<str>],
+    reserved: &Reserved,
+    prefix: Prefix,
+) -> Vec<Arc<str>> {
+    let server = |one: &Named| servers.get(one.server).map_or("", |name| &**name);
+    let is_own = |one: &&Named| reserved.foreign(server(one), &one.base).is_none();
     let mut holders: HashMap<&str, usize> = HashMap::with_capacity(all.len());
-    all.iter().for_each(|one| *holders.entry(&one.base).or_default() += 1);
+    all.iter().filter(is_own).for_each(|one| *holders.entry(&one.base).or_default() += 1);
     let keeps = |one: &Named| {
-        prefix == Prefix::Collision && holders.get(&*one.base).is_some_and(|&count| count == 1)
+        let is_only = holders.get(&*one.base).is_some_and(|&count| count == 1);
+        prefix == Prefix::Collision && is_only && is_own(&one)
     };
     let mut taken: HashSet<Arc<str>> =
         all.iter().filter(|one| keeps(one)).map(|one| Arc::clone(&one.base)).collect();
@@ -154,13 +195,13 @@ pub(super) fn exposed(all: &[Named], servers: &[Arc<str>], prefix: Prefix) -> Ve
             if keeps(one) {
                 return Arc::clone(&one.base);
             }
-            let server = servers.get(one.server).map_or("", |name| name);
+            let server = server(one);
             let mut name = prefixed(server, &one.base);
-            // A hash that is taken too is hashed again: this ends, as `taken` is finite.
+            // A mark that will not do is followed by another: this ends, as names and servers do.
             let mut round = 0_u32;
-            while !taken.insert(Arc::clone(&name)) {
+            while reserved.foreign(server, &name).is_some() || !taken.insert(Arc::clone(&name)) {
                 let mark = Fingerprint::of(&[server, &one.original, &round.to_string()]);
-                name = with_suffix(&format!("{}{SEPARATOR}{}", clean(server), one.base), mark);
+                name = prefixed(server, &format!("{:08x}_{}", mark >> 32, one.base));
                 round += 1;
             }
             name
@@ -189,7 +230,8 @@ fn with_suffix(name: &str, mark: u64) -> Arc<str> {
 /// A server's name with nothing in it that a tool's name must not have.
 fn clean(server: &str) -> String {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    server.chars().map(|c| if valid(c) { c } else { '_' }).collect()
+    let valid = |c| if valid(c) { c } else { '_' };
+    server.chars().take(PREFIX_CHARS_MAX).map(valid).collect()
 }
 
 #[cfg(test)]
@@ -202,7 +244,8 @@ mod tests {
 
     fn names(all: &[Named], servers: &[&str], prefix: Prefix) -> Vec<String> {
         let servers: Vec<Arc<str>> = servers.iter().map(|&name| name.into()).collect();
-        exposed(all, &servers, prefix).iter().map(ToString::to_string).collect()
+        let reserved = Reserved::of(servers.iter());
+        exposed(all, &servers, &reserved, prefix).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -278,9 +321,32 @@ mod tests {
     #[test]
     fn a_made_up_name_never_takes_a_real_one() {
         let all = [named(0, "x"), named(1, "x"), named(2, "a__x")];
-        let names = names(&all, &["a", "b", "c"], Prefix::Collision);
-        assert!(names[0].starts_with("a__x_"), "{names:?}");
+        assert_eq!(names(&all, &["a", "b", "c"], Prefix::Collision), ["a__x", "b__x", "c__a__x"]);
+        let all = [named(0, "x"), named(1, "x"), named(0, "a__x")];
+        let names = names(&all, &["a", "b"], Prefix::Collision);
+        assert!(names[0].starts_with("a__") && names[0].ends_with("_x"), "{names:?}");
         assert_eq!(names[1..], ["b__x", "a__x"]);
+    }
+
+    #[test]
+    fn a_servers_prefix_is_its_own() {
+        let servers: Vec<Arc<str>> = ["a", "a_", "b"].map(Arc::from).to_vec();
+        let reserved = Reserved::of(servers.iter());
+        for (server, name, owner) in [
+            ("b", "a__echo", Some("a")),
+            ("b", "A__echo", Some("a")),
+            ("a", "a__echo", None),
+            ("a", "a___echo", Some("a_")),
+            ("a_", "a___echo", None),
+            ("b", "a__b__echo", Some("a")),
+            ("b", "c__echo", None),
+            ("b", "a_echo", None),
+            ("b", "xa__echo", None),
+            ("b", "__", None),
+            ("b", "", None),
+        ] {
+            assert_eq!(reserved.foreign(server, name).map(|name| &**name), owner, "{name}");
+        }
     }
 
     #[test]

@@ -78,6 +78,17 @@ impl Kind {
         }
     }
 
+    /// What one of its entries is called.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Tools => "tool",
+            Self::Prompts => "prompt",
+            Self::Resources => "resource",
+            Self::Templates => "template",
+        }
+    }
+
     /// The member of an entry that identifies it.
     pub(super) const fn key(self) -> &'static str {
         match self {

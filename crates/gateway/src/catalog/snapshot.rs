@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use mcplane::proto::headers::ParamHeader;
 
-use super::Fingerprint;
 use super::features::Features;
-use super::names::{Named, Naming, Rules, ServerNaming, exposed, without_clashes};
+use super::names::{Named, Naming, Reserved, Rules, ServerNaming, exposed, without_clashes};
 use super::need::{Candidate, Health};
 use super::offer::{Entry, Kind, Offer};
 use super::pages::Rendered;
 use super::templates::Template;
+use super::{Fingerprint, addresses};
 
 /// One upstream, as [`Snapshot::build`] takes it.
 #[derive(Clone, Debug)]
@@ -42,18 +42,20 @@ pub struct Route {
     pub mirrored: Option<Arc<[ParamHeader]>>,
 }
 
-/// A resource or template that clients do not see, since a server before has the same URI.
+/// Something that clients do not see under its own name or URI, since that is another server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shadowed {
-    /// [`Kind::Resources`] or [`Kind::Templates`].
+    /// What it is.
     pub kind: Kind,
-    /// The URI or template.
+    /// Its name, URI or template.
     pub name: Arc<str>,
-    /// The server whose entry is hidden.
+    /// The server that offers it.
     pub server: usize,
-    /// The server whose entry is shown.
-    pub by: usize,
+    /// The server that the name or URI belongs to.
+    pub by: Arc<str>,
+    /// What clients see it as; `None` if they do not see it.
+    pub exposed: Option<Arc<str>>,
 }
 
 /// A tool that keeps its own name, since another tool of its server has the one it was to get.
@@ -97,15 +99,16 @@ pub struct Snapshot {
     prompts: HashMap<Arc<str>, Route>,
     /// The servers that have a tool, under its own name and under its other one.
     owners: HashMap<Arc<str>, Vec<usize>>,
-    resources: HashMap<Arc<str>, usize>,
-    templates: Vec<(Template, usize)>,
+    reserved: Reserved,
+    pub(super) resources: HashMap<Arc<str>, usize>,
+    pub(super) templates: Vec<(Template, usize)>,
     /// The only server that has resources, or may have some; else the only one that lists some.
-    only_with_resources: Option<usize>,
+    pub(super) only_with_resources: Option<usize>,
     pub(super) features: Vec<Features>,
     /// A route to each server, for what has no more to say.
-    plain: Vec<Route>,
+    pub(super) plain: Vec<Route>,
     pub(super) rows: [Rows; 4],
-    shadowed: Vec<Shadowed>,
+    pub(super) shadowed: Vec<Shadowed>,
     clashes: Vec<Clash>,
 }
 
@@ -125,7 +128,7 @@ pub(super) struct Row {
     pub(super) at: usize,
     pub(super) original: Arc<str>,
     /// After a rename, before any prefix.
-    base: Arc<str>,
+    pub(super) base: Arc<str>,
     pub(super) exposed: Arc<str>,
 }
 
@@ -141,7 +144,7 @@ impl Snapshot {
             .collect();
         let features: Vec<Features> =
             servers.iter().map(|server| Features::of(server.offer.as_deref())).collect();
-        let only_with_resources = only_with_resources(&servers, &features);
+        let only_with_resources = addresses::only_with_resources(&servers, &features);
         let plain = (0..names.len()).map(|server| Route { server, ..Route::default() }).collect();
         let mut snapshot = Self {
             servers,
@@ -149,6 +152,7 @@ impl Snapshot {
             tools: HashMap::new(),
             prompts: HashMap::new(),
             owners: HashMap::new(),
+            reserved: Reserved::of(names.iter().chain(&naming.absent)),
             resources: HashMap::new(),
             templates: Vec::new(),
             only_with_resources,
@@ -158,10 +162,13 @@ impl Snapshot {
             shadowed: Vec::new(),
             clashes: Vec::new(),
         };
+        // They decide whose a resource is.
+        let mut templates = snapshot.merge_templates();
         snapshot.rows = Kind::ALL.map(|kind| {
             let rows = match kind {
                 Kind::Tools | Kind::Prompts => snapshot.merge_named(kind, &names, naming),
-                Kind::Resources | Kind::Templates => snapshot.merge_addressed(kind),
+                Kind::Resources => snapshot.merge_resources(),
+                Kind::Templates => std::mem::take(&mut templates),
             };
             let fingerprint = snapshot.fingerprint(kind, &rows);
             Rows { rows, fingerprint, rendered: Rendered::default() }
@@ -179,32 +186,6 @@ impl Snapshot {
     #[must_use]
     pub fn prompt(&self, exposed: &str) -> Option<&Route> {
         self.prompts.get(exposed)
-    }
-
-    /// Where a resource is read: the server that lists it, else the first with a template that
-    /// fits, else the only server with resources, since not every resource has to be listed: many
-    /// SDKs declare them for servers that have none. Never a server whose rules hide the URI.
-    #[must_use]
-    pub fn resource(&self, uri: &str) -> Option<&Route> {
-        let shown = |server: usize| self.shows(server, Kind::Resources, uri).then_some(server);
-        let listed = || self.resources.get(uri).copied();
-        let fitting = || {
-            let fits = |(template, _): &&(Template, usize)| template.fits(uri);
-            self.templates.iter().filter(fits).find_map(|&(_, server)| shown(server))
-        };
-        let only = || self.only_with_resources.and_then(shown);
-        self.plain.get(listed().or_else(fitting).or_else(only)?)
-    }
-
-    /// Where a resource template is completed (`ref/resource` of `completion/complete`): the
-    /// server that lists exactly this template, else as [`Snapshot::resource`].
-    #[must_use]
-    pub fn template(&self, uri_template: &str) -> Option<&Route> {
-        let listed = self.templates.iter().find(|(template, _)| template.text() == uri_template);
-        match listed {
-            Some((_, server)) => self.plain.get(*server),
-            None => self.resource(uri_template),
-        }
     }
 
     /// The servers, in their order.
@@ -231,7 +212,7 @@ impl Snapshot {
         self.rules.get(server).is_some_and(|rules| rules_for(rules, kind).shows(original))
     }
 
-    /// What is hidden behind an entry with the same URI.
+    /// What is hidden, or has another name, since its own is another server's.
     #[must_use]
     pub fn shadowed(&self) -> &[Shadowed] {
         &self.shadowed
@@ -265,6 +246,7 @@ impl Snapshot {
                 let rows = self.rows(kind).rows.iter().filter(|row| row.server == index);
                 let mut names: Vec<String> = rows
                     .flat_map(|row| [&row.original, &row.base, &row.exposed])
+                    .filter(|name| self.foreign(index, name).is_none())
                     .map(ToString::to_string)
                     .collect();
                 names.sort_unstable();
@@ -309,7 +291,7 @@ impl Snapshot {
     }
 
     /// What passes the filters, in order, and what of it could not be renamed.
-    fn shown(&self, kind: Kind) -> (Vec<Named>, Vec<Clash>) {
+    pub(super) fn shown(&self, kind: Kind) -> (Vec<Named>, Vec<Clash>) {
         let mut clashes = Vec::new();
         let entries = |(server, Server { offer, .. }): (usize, &Server)| {
             let rules = self.rules.get(server).map(|rules| rules_for(rules, kind));
@@ -332,7 +314,7 @@ impl Snapshot {
 
     fn merge_named(&mut self, kind: Kind, servers: &[Arc<str>], naming: &Naming) -> Vec<Row> {
         let (all, clashes) = self.shown(kind);
-        let exposed = exposed(&all, servers, naming.prefix);
+        let exposed = exposed(&all, servers, &self.reserved, naming.prefix);
         let rows: Vec<Row> = all
             .into_iter()
             .zip(exposed)
@@ -360,32 +342,40 @@ impl Snapshot {
         let routes = routes.collect();
         match kind {
             Kind::Tools => {
-                (self.tools, self.owners, self.clashes) = (routes, owners(&rows), clashes);
+                (self.tools, self.clashes) = (routes, clashes);
+                self.owners = self.owners_of(&rows);
             }
             _ => self.prompts = routes,
         }
+        let shadowed = rows.iter().filter_map(|row| {
+            let (name, server) = (Arc::clone(&row.base), row.server);
+            let by = Arc::clone(self.foreign(server, &name)?);
+            Some(Shadowed { kind, name, server, by, exposed: Some(Arc::clone(&row.exposed)) })
+        });
+        let shadowed: Vec<_> = shadowed.collect();
+        self.shadowed.extend(shadowed);
         rows
     }
 
-    fn merge_addressed(&mut self, kind: Kind) -> Vec<Row> {
-        let mut first: HashMap<Arc<str>, usize> = HashMap::new();
-        let mut rows = Vec::new();
-        for Named { server, at, original, base } in self.shown(kind).0 {
-            if let Some(&by) = first.get(&original) {
-                self.shadowed.push(Shadowed { kind, name: original, server, by });
-                continue;
+    /// The other server that a name of this one belongs to.
+    fn foreign(&self, server: usize, name: &str) -> Option<&Arc<str>> {
+        self.reserved.foreign(&self.servers.get(server)?.name, name)
+    }
+
+    fn owners_of(&self, rows: &[Row]) -> HashMap<Arc<str>, Vec<usize>> {
+        let mut owners: HashMap<Arc<str>, Vec<usize>> = HashMap::with_capacity(rows.len());
+        for row in rows {
+            for name in [&row.original, &row.base] {
+                if self.foreign(row.server, name).is_some() {
+                    continue;
+                }
+                let servers = owners.entry(Arc::clone(name)).or_default();
+                if servers.last() != Some(&row.server) {
+                    servers.push(row.server);
+                }
             }
-            first.insert(Arc::clone(&original), server);
-            rows.push(Row { server, at, exposed: Arc::clone(&original), original, base });
         }
-        match kind {
-            Kind::Resources => self.resources = first,
-            _ => {
-                let parsed = |row: &Row| (Template::parse(&row.original), row.server);
-                self.templates = rows.iter().map(parsed).collect();
-            }
-        }
-        rows
+        owners
     }
 
     /// Of all that clients see of a list.
@@ -400,36 +390,10 @@ impl Snapshot {
     }
 }
 
-fn owners(rows: &[Row]) -> HashMap<Arc<str>, Vec<usize>> {
-    let mut owners: HashMap<Arc<str>, Vec<usize>> = HashMap::with_capacity(rows.len());
-    for row in rows {
-        for name in [&row.original, &row.base] {
-            let servers = owners.entry(Arc::clone(name)).or_default();
-            if servers.last() != Some(&row.server) {
-                servers.push(row.server);
-            }
-        }
-    }
-    owners
-}
-
 const fn rules_for(rules: &ServerNaming, kind: Kind) -> &Rules {
     match kind {
         Kind::Tools => &rules.tools,
         Kind::Prompts => &rules.prompts,
         Kind::Resources | Kind::Templates => &rules.resources,
-    }
-}
-
-fn only_with_resources(servers: &[Server], features: &[Features]) -> Option<usize> {
-    let offers = servers.iter().map(|server| server.offer.as_deref());
-    let all = offers.zip(features).enumerate().filter(|(_, (_, has))| has.resources);
-    let with: Vec<_> = all.map(|(server, (offer, _))| (server, offer)).collect();
-    let has = |offer: &Offer, kind| !offer.entries(kind).is_empty();
-    let lists = |offer: &Offer| has(offer, Kind::Resources) || has(offer, Kind::Templates);
-    let listing: Vec<_> = with.iter().filter(|(_, offer)| offer.is_none_or(lists)).collect();
-    match (with.as_slice(), listing.as_slice()) {
-        ([(only, _)], _) | (_, [(only, _)]) => Some(*only),
-        _ => None,
     }
 }

@@ -45,6 +45,22 @@ impl Template {
         &self.text
     }
 
+    /// Whether it says which scheme its URIs have. Any URI may fit one that does not.
+    #[must_use]
+    pub fn fixes_scheme(&self) -> bool {
+        let first = self.pieces.as_ref().and_then(|pieces| pieces.first());
+        matches!(first, Some(Piece::Literal(text)) if text.contains(':'))
+    }
+
+    /// What it costs to hold a URI against it, in bytes that are looked at.
+    pub(super) fn cost(&self, uri: &str) -> usize {
+        match self.pieces.as_deref() {
+            Some([Piece::Literal(first), ..]) if !uri.starts_with(&**first) => first.len(),
+            Some(pieces) => uri.len().saturating_mul(pieces.len()),
+            None => 1,
+        }
+    }
+
     /// Whether the whole of `uri` can be an expansion of this template.
     #[must_use]
     pub fn fits(&self, uri: &str) -> bool {

@@ -134,3 +134,48 @@ async fn what_clients_see_is_counted_and_a_name_that_is_taken_is_told() {
     assert_eq!(status.offers.unwrap().tools, 3, "{status:#?}");
     gateway.close().await;
 }
+
+/// A server that lists this tool and this resource.
+fn offering(tool: &str, uri: &str) -> Server {
+    in_shell(&format!(
+        r#"
+say() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$1"; }}
+while read -r line; do
+    id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}
+    case $line in
+        *'"initialize"'*) say '{{"protocolVersion":"2025-11-25","serverInfo":{{"name":"s","version":"1"}},"capabilities":{{"tools":{{}},"resources":{{}}}}}}' ;;
+        *'"tools/list"'*) say '{{"tools":[{{"name":"{tool}","inputSchema":{{"type":"object"}}}}]}}' ;;
+        *'"resources/list"'*) say '{{"resources":[{{"name":"r","uri":"{uri}"}}]}}' ;;
+        *'"resources/templates/list"'*) say '{{"resourceTemplates":[]}}' ;;
+    esac
+done"#
+    ))
+}
+
+#[tokio::test]
+async fn a_name_and_a_uri_of_another_server_are_told_once_and_shown() {
+    let mut config = with(offering("echo", "x:1"));
+    config.servers.insert("two", offering("gone__echo", "x:1"));
+    config.servers.insert("gone", Server { disabled: true, ..in_shell(SILENT) });
+    let gateway = Gateway::start(config).unwrap();
+    let mut troubles = gateway.troubles();
+    let status = loop {
+        let status = gateway.status().servers.remove(1);
+        if status.shadowed_total == 2 {
+            break status;
+        }
+        sleep(Duration::from_millis(20)).await;
+    };
+    let shown: Vec<_> = status.shadowed.iter().map(|s| (s.kind, &*s.name, &*s.by)).collect();
+    assert_eq!(shown, [("tool", "gone__echo", "gone"), ("resource", "x:1", "one")]);
+    assert_eq!(status.shadowed[0].seen_as.as_deref(), Some("two__gone__echo"));
+    assert!(says(&status, "\"gone__echo\" has the name of server `gone`"), "{status:#?}");
+    let told = timeout(LIMIT, troubles.next()).await.unwrap().unwrap();
+    assert!(told.starts_with("two: its tool \"gone__echo\""), "{told}");
+    // At its own endpoint it can be taken for nobody else.
+    let client = client(&gateway).await;
+    let tools = client.list_tools().await.unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["echo", "two__gone__echo"]);
+    gateway.close().await;
+}

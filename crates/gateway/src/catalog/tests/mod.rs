@@ -5,6 +5,7 @@ mod merging;
 mod needs;
 mod offers;
 mod random;
+mod shadows;
 mod store;
 
 use std::sync::Arc;
