@@ -18,9 +18,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::catalog::{self, Entry, Health, Kind, Need, Rules, Verdict, negotiate};
+use crate::clock;
 use crate::face::View;
 use crate::gateway::{Gateway, Inner};
 use crate::upstream::Upstream;
+use crate::upstream::lists::ListState;
 use crate::upstream::supervise::APPROVAL_AFTER;
 use crate::upstream::worker::{State, Worker};
 
@@ -66,6 +68,8 @@ pub struct ServerStatus {
     /// How many tools, resources, resource templates and prompts of it clients see; `None` if
     /// nobody knows yet.
     pub offers: Option<Offers>,
+    /// How each list is that was asked for in this run.
+    pub lists: Vec<ListStatus>,
     /// What of it is not seen at the common endpoint under its own name or URI, since that is
     /// another server's: the first [`SHADOWED_MAX`].
     pub shadowed: Vec<Shadowed>,
@@ -92,6 +96,18 @@ pub struct Offers {
     pub resources: usize,
     pub templates: usize,
     pub prompts: usize,
+}
+
+/// How one list of a server is. Each stands for itself: what failed is served as it was before.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ListStatus {
+    /// The method that asks for it.
+    pub list: &'static str,
+    /// Seconds since it was read; `None` if it was not in this run.
+    pub age_s: Option<u64>,
+    /// Why it could not be read when it was asked for last.
+    pub error: Option<String>,
 }
 
 /// Something that is not seen under its own name or URI.
@@ -217,11 +233,16 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
         entries.iter().filter(|entry| shown(kind, entry)).count()
     };
     let broken = pool.trouble.load_full().map(|trouble| trouble.full.clone());
+    // Before anything is offered, the others may come yet.
+    let unread = || {
+        let failed = offer.as_ref().and_then(|_| upstream.failed_lists())?;
+        Some(format!("some of its lists could not be read: {failed}"))
+    };
     let misnamed = || upstream.misnamed.load_full().map(|told| String::clone(&told));
     ServerStatus {
         name: upstream.name.to_string(),
         state,
-        trouble: broken.or_else(misnamed),
+        trouble: broken.or_else(unread).or_else(misnamed),
         revision: peer.as_ref().map(|peer| peer.revision.as_str()),
         info: peer.and_then(|peer| serde_json::from_str(peer.info.as_deref()?.get()).ok()),
         mode: pool.settings.mode.as_str(),
@@ -231,6 +252,7 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
             templates: count(Kind::Templates),
             prompts: count(Kind::Prompts),
         }),
+        lists: upstream.lists().iter().filter_map(of_list).collect(),
         shadowed: Vec::new(),
         shadowed_total: 0,
         fresh: upstream.is_fresh(),
@@ -239,6 +261,13 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
         unowned_logs: pool.unowned.load(Relaxed),
         workers: workers.iter().map(|worker| of_worker(worker, patience)).collect(),
     }
+}
+
+fn of_list((kind, state): &(Kind, ListState)) -> Option<ListStatus> {
+    let error = state.error.as_deref().map(|error| shorten(error).into_owned());
+    let age_s = state.read.map(|at| clock::now().duration_since(at).as_secs());
+    let was_asked = error.is_some() || age_s.is_some();
+    was_asked.then(|| ListStatus { list: kind.method().as_str(), age_s, error })
 }
 
 fn of_worker(worker: &Worker, patience: Duration) -> WorkerStatus {

@@ -134,7 +134,7 @@ pub struct Offer {
     pub instructions: Option<String>,
     /// The time, in milliseconds since 1970, when the lists were complete; 0 if nobody set it.
     pub seen_ms: u64,
-    lists: [List; 4],
+    lists: [Arc<List>; 4],
 }
 
 #[derive(Clone, Debug, Default)]
@@ -226,7 +226,18 @@ impl Offer {
 
     /// Empties a list, to be read again.
     pub fn restart(&mut self, kind: Kind) {
-        *self.list_mut(kind) = List::default();
+        *self.place(kind) = Arc::default();
+    }
+
+    /// Takes one list over from another offer.
+    pub fn adopt(&mut self, kind: Kind, from: &Self) {
+        let [tools, prompts, resources, templates] = &from.lists;
+        *self.place(kind) = Arc::clone(match kind {
+            Kind::Tools => tools,
+            Kind::Prompts => prompts,
+            Kind::Resources => resources,
+            Kind::Templates => templates,
+        });
     }
 
     /// The entries of a list, in the upstream's order.
@@ -241,7 +252,7 @@ impl Offer {
         self.list(kind).left_out
     }
 
-    const fn list(&self, kind: Kind) -> &List {
+    fn list(&self, kind: Kind) -> &List {
         let [tools, prompts, resources, templates] = &self.lists;
         match kind {
             Kind::Tools => tools,
@@ -251,7 +262,11 @@ impl Offer {
         }
     }
 
-    const fn list_mut(&mut self, kind: Kind) -> &mut List {
+    fn list_mut(&mut self, kind: Kind) -> &mut List {
+        Arc::make_mut(self.place(kind))
+    }
+
+    const fn place(&mut self, kind: Kind) -> &mut Arc<List> {
         let [tools, prompts, resources, templates] = &mut self.lists;
         match kind {
             Kind::Tools => tools,

@@ -1,6 +1,7 @@
 //! One upstream: its workers, and what it offers.
 //!
 //! * this file — what it offers, and when that is asked for again.
+//! * `lists` — one reading of all that it lists.
 //! * `pool` — which worker gets a call; `lane` — where calls wait for one.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
 //! * `worker` — one of them; `drive` — the loop of its connection; `owner` — whose it is what an
@@ -10,6 +11,7 @@
 pub(crate) mod call;
 mod drive;
 mod lane;
+pub(crate) mod lists;
 mod owner;
 pub(crate) mod pool;
 pub(crate) mod start;
@@ -20,34 +22,32 @@ mod voices;
 pub(crate) mod watch;
 pub(crate) mod worker;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use mcplane::proto::error::ErrorObject;
-use mcplane::proto::message::write;
-use mcplane::proto::session::Peer;
-use mcplane::proto::types::ServerCapabilities;
+use mcplane::proto::error::shorten;
 use tokio::sync::{Semaphore, mpsc, watch as channel};
 use tokio::time::{Instant as Moment, sleep, sleep_until, timeout};
 
 use crate::catalog::{Health, Kind, Loaded, Offer, Store};
 use crate::clock;
 use crate::config::{Gateway as Settings, Server};
+use lists::{ListState, Reading, Step};
 use pool::{Heard, Pool, Trouble};
 use start::Connect;
 use watch::Watched;
 use worker::{State, Worker};
 
-/// Most pages of one list.
-const PAGES_MAX: usize = 100;
-
 /// How long changes of a list are gathered before it is asked for again.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// The pause before lists that could not be read are asked for again.
+/// The pause before lists that could not be read are asked for again, doubled each time.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// The longest of those pauses.
+const AGAIN_MAX: Duration = Duration::from_secs(300);
 
 /// How often somebody who waits looks whether there is trouble.
 const LOOK: Duration = Duration::from_millis(20);
@@ -85,6 +85,7 @@ pub(crate) struct Upstream {
     pub(crate) watched: Arc<Watched>,
     /// What is wrong with the names that the settings give its tools.
     pub(crate) misnamed: ArcSwapOption<String>,
+    lists: Mutex<[(Kind, ListState); 4]>,
     /// Whether the offer is from this run, and not from the disk.
     fresh: channel::Sender<bool>,
 }
@@ -116,6 +117,7 @@ impl Upstream {
             offer: ArcSwapOption::from_pointee(kept),
             watched,
             misnamed: ArcSwapOption::empty(),
+            lists: Mutex::new(Kind::ALL.map(|kind| (kind, ListState::default()))),
             fresh: channel::Sender::new(false),
         });
         let ear = Ear {
@@ -124,6 +126,9 @@ impl Upstream {
             news,
             patience: settings.list_deadline.duration(),
             due: None,
+            reading: None,
+            failures: 0,
+            told: None,
         };
         tokio::spawn(ear.run(heard));
         pool.start();
@@ -139,6 +144,22 @@ impl Upstream {
                 return;
             }
         }
+    }
+
+    /// How each of its lists is.
+    pub(crate) fn lists(&self) -> MutexGuard<'_, [(Kind, ListState); 4]> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which lists could not be read when they were asked for last, and why.
+    pub(crate) fn failed_lists(&self) -> Option<String> {
+        let lists = self.lists();
+        let failed = lists.iter().filter_map(|(kind, state)| {
+            let why = shorten(state.error.as_deref()?);
+            Some(format!("{}: {}", kind.method(), why.escape_debug()))
+        });
+        let failed = failed.collect::<Vec<_>>().join("; ");
+        (!failed.is_empty()).then_some(failed)
     }
 
     pub(crate) fn is_fresh(&self) -> bool {
@@ -183,6 +204,12 @@ struct Ear {
     patience: Duration,
     /// When to ask which worker for the lists.
     due: Option<(Moment, Arc<Worker>)>,
+    /// The lists that are being read.
+    reading: Option<Reading>,
+    /// How often in a row some could not be.
+    failures: u32,
+    /// What was told of them.
+    told: Option<String>,
 }
 
 impl Ear {
@@ -194,13 +221,11 @@ impl Ear {
                     None => return,
                     Some(word) => self.hear(word),
                 },
-                () = sleep_until(at), if self.due.is_some() => {
-                    let Some((_, worker)) = self.due.take() else { continue };
-                    if !self.refresh(&worker).await && !self.upstream.pool.is_closing() {
-                        let workers = self.upstream.pool.workers();
-                        let healthy = workers.into_iter().find(|w| w.state() == State::Healthy);
-                        self.due = healthy.map(|worker| (Moment::now() + AGAIN, worker));
-                    }
+                () = sleep_until(at), if self.due.is_some() && self.reading.is_none() => {
+                    self.begin();
+                }
+                step = lists::next(&mut self.reading), if self.reading.is_some() => {
+                    self.step(step);
                 }
             }
             if self.upstream.pool.is_closing() {
@@ -214,7 +239,7 @@ impl Ear {
             Heard::Ready(worker) => {
                 self.upstream.watched.tell(&self.upstream.pool, &worker);
                 // Every worker runs the same program: one list will do.
-                if !self.upstream.is_fresh() {
+                if !self.upstream.is_fresh() || self.failures > 0 {
                     self.due = Some((Moment::now(), worker));
                 }
             }
@@ -231,82 +256,99 @@ impl Ear {
         }
     }
 
-    /// Asks for every list. `false` if it has to be tried again.
-    async fn refresh(&self, worker: &Arc<Worker>) -> bool {
-        let Some(peer) = worker.peer.load_full() else { return false };
-        let offer = match self.lists(worker, &peer).await {
-            Ok(offer) => offer,
-            Err(error) => {
-                let short = format!("its lists could not be read: {}", error.message);
-                self.upstream.pool.troubled(Trouble { full: short.clone(), short });
-                return false;
+    /// Begins to read every list.
+    fn begin(&mut self) {
+        let Some((_, worker)) = self.due.take() else { return };
+        let Some(peer) = worker.peer.load_full() else { return };
+        let kept = self.upstream.offer.load_full();
+        let pool = Arc::clone(&self.upstream.pool);
+        self.reading = Some(Reading::begin(pool, &worker, &peer, kept.as_deref(), self.patience));
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Read(kind, list) => {
+                self.note(kind, list.as_ref().err().map(|error| error.message.to_string()));
+                let Some(reading) = &mut self.reading else { return };
+                reading.take(kind, list);
+                if reading.is_shown {
+                    self.show();
+                }
             }
-        };
+            Step::Late => self.show(),
+            Step::Done => self.finish(),
+        }
+    }
+
+    fn finish(&mut self) {
+        let Some(reading) = &self.reading else { return };
+        let (is_all, is_none) = (reading.is_all(), reading.good == 0 && reading.bad > 0);
+        self.show();
+        self.reading = None;
+        self.tell_lists(is_none);
+        if is_all {
+            self.failures = 0;
+            return;
+        }
+        let workers = self.upstream.pool.workers();
+        let healthy = workers.into_iter().find(|worker| worker.state() == State::Healthy);
+        let pause = AGAIN.saturating_mul(1 << self.failures.min(16)).min(AGAIN_MAX);
+        self.failures += 1;
+        self.due = healthy.map(|worker| (Moment::now() + jittered(pause), worker));
+    }
+
+    /// Shows what has been read so far.
+    fn show(&mut self) {
+        let Some(reading) = &mut self.reading else { return };
+        let Some(offer) = reading.show() else { return };
+        let is_all = reading.is_all();
         let offer = Arc::new(offer);
         self.upstream.offer.store(Some(Arc::clone(&offer)));
         self.upstream.fresh.send_replace(true);
-        if let Some(store) = self.store.clone() {
+        if let Some(store) = self.store.clone().filter(|_| is_all) {
             let (name, identity) =
                 (Arc::clone(&self.upstream.name), identity(&self.upstream.pool.settings));
             // A list that cannot be kept is asked for again after a restart.
             tokio::task::spawn_blocking(move || store.save(&name, &identity, &offer).ok());
         }
         tell(&self.news, News::Offer, true);
-        true
     }
 
-    async fn lists(&self, worker: &Arc<Worker>, peer: &Peer) -> Result<Offer, ErrorObject> {
-        let capabilities: ServerCapabilities = peer
-            .capabilities
-            .as_deref()
-            .and_then(|json| serde_json::from_str(json.get()).ok())
-            .unwrap_or_default();
-        let known = peer.capabilities.is_some();
-        let offers = |kind| match kind {
-            _ if !known => true,
-            Kind::Tools => capabilities.tools(),
-            Kind::Prompts => capabilities.prompts(),
-            Kind::Resources | Kind::Templates => capabilities.resources(),
-        };
-        let mut offer = Offer::new(Some(peer.revision), capabilities.clone());
-        let info = peer.info.as_deref().and_then(|json| serde_json::from_str(json.get()).ok());
-        offer.info = info;
-        offer.instructions = peer.instructions.clone();
-        let deadline = clock::now() + self.patience.max(Duration::from_secs(1)) * 4;
-        for kind in Kind::ALL.into_iter().filter(|kind| offers(*kind)) {
-            let method = kind.method();
-            let mut cursor: Option<String> = None;
-            for _ in 0..PAGES_MAX {
-                let mut params = b"{".to_vec();
-                if let Some(cursor) = &cursor {
-                    params.extend_from_slice(b"\"cursor\":");
-                    write::string(&mut params, cursor);
-                }
-                params.push(b'}');
-                let patience = deadline.saturating_duration_since(clock::now());
-                let page = match self.upstream.pool.ask(worker, method, params, patience).await {
-                    Ok(page) => page,
-                    // What is declared need not be there: templates, for one.
-                    Err(error) if is_unknown(&error) => break,
-                    Err(error) => return Err(error),
-                };
-                let next = offer.add_page(method, &page).map_err(|error| {
-                    ErrorObject::new(mcplane::proto::error::Code::INTERNAL_ERROR, error.to_string())
-                })?;
-                match next {
-                    Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-                    _ => break,
-                }
-            }
+    fn note(&self, kind: Kind, error: Option<String>) {
+        let mut lists = self.upstream.lists();
+        let Some((_, state)) = lists.iter_mut().find(|(of, _)| *of == kind) else { return };
+        if error.is_none() {
+            state.read = Some(clock::now());
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        offer.seen_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        Ok(offer)
+        state.error = error;
+    }
+
+    /// Tells which lists could not be read, if those are others than before. Nobody can be told more
+    /// than the trouble if not even one could.
+    fn tell_lists(&mut self, nothing: bool) {
+        let told = self.upstream.failed_lists();
+        if told == self.told {
+            return;
+        }
+        self.told.clone_from(&told);
+        match told {
+            Some(why) if nothing && self.upstream.offer.load().is_none() => {
+                let short = format!("its lists could not be read: {why}");
+                self.upstream.pool.troubled(Trouble { full: short.clone(), short });
+            }
+            Some(why) => {
+                let why = format!("what it lists is served without what failed: {why}");
+                tell(&self.news, News::Trouble(Arc::clone(&self.upstream.name), why), false);
+            }
+            None => self.upstream.pool.recovered("its lists could not be read"),
+        }
     }
 }
 
-fn is_unknown(error: &ErrorObject) -> bool {
-    error.code == mcplane::proto::error::Code::METHOD_NOT_FOUND
+/// A pause of about this length: what failed together is not to be tried again together.
+fn jittered(pause: Duration) -> Duration {
+    let random = RandomState::new().hash_one(()) % 512;
+    pause * 3 / 4 + pause / 1024 * u32::try_from(random).unwrap_or_default()
 }
 
 /// Waits until every upstream is ready, or for as long as `most`.

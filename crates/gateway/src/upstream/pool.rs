@@ -294,6 +294,13 @@ impl Pool {
         self.trouble.store(Some(Arc::new(trouble)));
     }
 
+    /// A trouble that began like this is over.
+    pub(crate) fn recovered(&self, from: &str) {
+        if self.trouble.load().as_ref().is_some_and(|trouble| trouble.short.starts_with(from)) {
+            self.trouble.store(None);
+        }
+    }
+
     /// The calls that wait for a worker of this lane go on, as far as there is room.
     pub(crate) fn advance(self: &Arc<Self>, lane: &Arc<Lane>) {
         while lane.queued.load(Ordering::Acquire) > 0 {

@@ -179,3 +179,42 @@ async fn a_name_and_a_uri_of_another_server_are_told_once_and_shown() {
     assert_eq!(names, ["echo", "two__gone__echo"]);
     gateway.close().await;
 }
+
+/// A server of which one list fails and one never comes.
+const PARTLY: &str = r#"
+say() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+while read -r line; do
+    id=${line#*'"id":'}; id=${id%%[,\}]*}
+    case $line in
+        *'"initialize"'*) say '"result":{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"},"capabilities":{"tools":{},"resources":{},"prompts":{}}}' ;;
+        *'"tools/list"'*) say '"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}' ;;
+        *'"resources/list"'*) say '"error":{"code":-32603,"message":"the disk is on fire"}' ;;
+        *'"resources/templates/list"'*) say '"result":{"resourceTemplates":[]}' ;;
+    esac
+done"#;
+
+#[tokio::test]
+async fn a_list_that_fails_and_one_that_hangs_do_not_hide_the_others() {
+    let mut config = with(in_shell(PARTLY));
+    config.gateway.list_deadline = Period::of_s(1);
+    let gateway = Gateway::start(config).unwrap();
+    let mut troubles = gateway.troubles();
+    // Served while the prompts may come yet.
+    gateway.listed().await;
+    let status = one(&gateway, |status| status.offers.is_some()).await;
+    assert_eq!((status.state, status.offers.unwrap().tools), ("healthy", 1), "{status:#?}");
+    let client = client(&gateway).await;
+    assert_eq!(client.list_tools().await.unwrap().len(), 1);
+    let error = |status: &ServerStatus, list: &str| {
+        let list = status.lists.iter().find(|one| one.list == list);
+        list.and_then(|list| list.error.clone())
+    };
+    let status = one(&gateway, |status| error(status, "prompts/list").is_some()).await;
+    let failed = error(&status, "resources/list").unwrap();
+    assert!(failed.contains("on fire"), "{status:#?}");
+    assert_eq!(error(&status, "tools/list"), None, "{status:#?}");
+    assert!(says(&status, "resources/list: the disk is on fire"), "{status:#?}");
+    let told = timeout(LIMIT, troubles.next()).await.unwrap().unwrap();
+    assert!(told.contains("prompts/list") && told.contains("on fire"), "{told}");
+    gateway.close().await;
+}
