@@ -24,7 +24,7 @@ use crate::gateway::{Gateway, Inner};
 use crate::upstream::Upstream;
 use crate::upstream::lists::ListState;
 use crate::upstream::supervise::APPROVAL_AFTER;
-use crate::upstream::worker::{State, Worker};
+use crate::upstream::worker::{State, Worker, is_modern};
 
 /// Most names and URIs of one server that [`Status`] lists as another server's.
 pub const SHADOWED_MAX: usize = 100;
@@ -134,6 +134,9 @@ pub struct WorkerStatus {
     pub state: &'static str,
     /// Its process; `None` if it has none.
     pub pid: Option<u32>,
+    /// Whether its server tells it of changes, as it is to in 2026-07-28; `None` for older ones,
+    /// which are not asked to. It is asked again while it does not.
+    pub listening: Option<bool>,
     /// Calls that it works on.
     pub in_flight: usize,
     /// Calls that it was given.
@@ -272,10 +275,12 @@ fn of_list((kind, state): &(Kind, ListState)) -> Option<ListStatus> {
 
 fn of_worker(worker: &Worker, patience: Duration) -> WorkerStatus {
     let pid = worker.pid.load(Relaxed);
+    let is_modern = worker.peer.load().as_ref().is_some_and(|peer| is_modern(peer.revision));
     WorkerStatus {
         number: worker.number,
         state: state_of(worker, patience),
         pid: (pid != 0).then_some(pid),
+        listening: is_modern.then(|| worker.is_told.load(Relaxed)),
         in_flight: worker.in_flight.load(Relaxed),
         calls: worker.calls.load(Relaxed),
         restarts: worker.restarts.load(Relaxed),

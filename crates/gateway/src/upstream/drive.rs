@@ -26,6 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Sleep, sleep_until};
 
 use super::call::Call;
+use super::listening::Listening;
 use super::pool::{Heard, Pool};
 use super::start::{Reader, Writer};
 use super::voices::Voices;
@@ -85,8 +86,7 @@ pub(crate) struct Drive<'a> {
     pub(super) end: Option<End>,
     /// Held until the handshake is done.
     starting: Option<OwnedSemaphorePermit>,
-    /// The subscription to a modern upstream's changes.
-    pub(super) listen: Option<i64>,
+    pub(super) listening: Listening,
     pub(super) voices: Voices,
 }
 
@@ -98,6 +98,7 @@ impl<'a> Drive<'a> {
         starting: Option<OwnedSemaphorePermit>,
     ) -> Self {
         worker.life.fetch_add(1, Ordering::Relaxed);
+        worker.is_told.store(false, Ordering::Relaxed);
         let mut out = Output::new();
         let session = ClientSession::start(clock::now(), config, &mut out);
         lines::end(&mut out, 0);
@@ -111,7 +112,7 @@ impl<'a> Drive<'a> {
             strays_in_row: 0,
             end: None,
             starting,
-            listen: None,
+            listening: Listening::default(),
             voices: Voices::new(pool.settings.mode),
         }
     }
@@ -362,20 +363,6 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Listens for something else than before.
-    fn listen(&mut self, now: Instant, params: &[u8]) {
-        let before = self.listen.take();
-        let call = request(Method::Listen, params, PROBE_TIMEOUT);
-        let start = self.out.len();
-        self.listen = self.session.call(now, &call, Tag::Listen, &mut self.out).ok();
-        self.end_line(start);
-        if let Some(before) = before {
-            let start = self.out.len();
-            self.session.cancel(before, "another one takes its place", &mut self.out);
-            self.end_line(start);
-        }
-    }
-
     fn line(&mut self, now: Instant, line: Bytes) {
         let batches = self.session.peer().is_some_and(|peer| peer.revision.has_batches());
         if batches
@@ -412,7 +399,7 @@ impl<'a> Drive<'a> {
                 // Whoever asked may have given up.
                 let _ = waiting.send(own(answer));
             }
-            (ClientEvent::Answered(_, Tag::Listen, _), _) => self.listen = None,
+            (ClientEvent::Answered(id, Tag::Listen, answer), _) => self.listen_ended(id, &answer),
             (ClientEvent::Answered(_, Tag::Call(call), answer), message) => {
                 self.answered(&call, answer, message);
             }
@@ -546,7 +533,7 @@ impl Alarm {
 }
 
 /// A request of the gateway itself.
-fn request(method: Method, params: &[u8], patience: Duration) -> Request<'_> {
+pub(super) fn request(method: Method, params: &[u8], patience: Duration) -> Request<'_> {
     Request {
         method,
         params: Some(params),

@@ -1,6 +1,7 @@
 //! One upstream: its workers, and what it offers.
 //!
 //! * this file — what it offers, and when that is asked for again.
+//! * `listening` — being told of changes by an upstream of 2026-07-28.
 //! * `lists` — one reading of all that it lists.
 //! * `pool` — which worker gets a call; `lane` — where calls wait for one.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
@@ -11,6 +12,7 @@
 pub(crate) mod call;
 mod drive;
 mod lane;
+mod listening;
 pub(crate) mod lists;
 mod owner;
 pub(crate) mod pool;
@@ -34,6 +36,7 @@ use tokio::time::{Instant as Moment, sleep, sleep_until, timeout};
 use crate::catalog::{Health, Kind, Loaded, Offer, Store};
 use crate::clock;
 use crate::config::{Gateway as Settings, Server};
+use listening::Listens;
 use lists::{ListState, Reading, Step};
 use pool::{Heard, Pool, Trouble};
 use start::Connect;
@@ -127,6 +130,7 @@ impl Upstream {
             patience: settings.list_deadline.duration(),
             due: None,
             reading: None,
+            listens: Listens::default(),
             failures: 0,
             told: None,
         };
@@ -206,6 +210,7 @@ struct Ear {
     due: Option<(Moment, Arc<Worker>)>,
     /// The lists that are being read.
     reading: Option<Reading>,
+    listens: Listens,
     /// How often in a row some could not be.
     failures: u32,
     /// What was told of them.
@@ -246,6 +251,22 @@ impl Ear {
             Heard::Taken(worker) => self.upstream.watched.tell(&self.upstream.pool, &worker),
             Heard::ListsChanged(worker) => {
                 self.due.get_or_insert_with(|| (Moment::now() + GATHER, worker));
+            }
+            Heard::Listening(worker) => {
+                // What changed while nobody listened is in the lists only.
+                if self.listens.began(&worker) {
+                    self.due.get_or_insert_with(|| (Moment::now(), worker));
+                }
+            }
+            Heard::ListenEnded(worker, is_refused) => {
+                let trouble = self.listens.ended(&self.upstream, &worker, is_refused);
+                if let Some(trouble) = trouble {
+                    tell(
+                        &self.news,
+                        News::Trouble(Arc::clone(&self.upstream.name), trouble),
+                        false,
+                    );
+                }
             }
             Heard::Trouble(trouble) => {
                 tell(&self.news, News::Trouble(Arc::clone(&self.upstream.name), trouble), false);

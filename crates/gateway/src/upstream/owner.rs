@@ -91,11 +91,7 @@ impl Drive<'_> {
 
     pub(super) fn heard(&mut self, method: Method, message: &Message) {
         match method {
-            Method::ListenAcknowledged => {
-                if let Some(id) = self.listen {
-                    self.session.hold(id);
-                }
-            }
+            Method::ListenAcknowledged => self.listen_acknowledged(message),
             Method::LogMessage => match self.owner() {
                 Owner::Call(call) => era::note_log(&call, message),
                 Owner::Nobody | Owner::Gone | Owner::Late | Owner::Several(_) => {

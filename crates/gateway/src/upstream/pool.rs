@@ -39,6 +39,10 @@ pub(crate) enum Heard {
     /// A spare worker has got a client.
     Taken(Arc<Worker>),
     ListsChanged(Arc<Worker>),
+    /// A modern upstream tells this worker of changes.
+    Listening(Arc<Worker>),
+    /// It does not any more, or would not. Whether it never will.
+    ListenEnded(Arc<Worker>, bool),
     Updated(String),
     Trouble(String),
 }

@@ -1,5 +1,8 @@
 //! Servers that are real processes, and what their gateway says of them.
 
+mod fake;
+mod fresh;
+
 use std::time::{Duration, Instant};
 
 use mcplane::Client;

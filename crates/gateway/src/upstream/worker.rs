@@ -1,7 +1,7 @@
 //! A worker, as those see it who use it. Its loop is in `drive`.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,8 @@ pub(crate) struct Worker {
     pub(crate) strays: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) peer: ArcSwapOption<Peer>,
+    /// A modern upstream has agreed to tell of changes, and still does.
+    pub(crate) is_told: AtomicBool,
     pub(crate) lane: LaneOf,
     /// 1 while a probe is under way.
     pub(crate) probing: AtomicU8,
@@ -106,6 +108,7 @@ impl Worker {
             strays: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             peer: ArcSwapOption::empty(),
+            is_told: AtomicBool::new(false),
             lane: LaneOf::new(),
             probing: AtomicU8::new(0),
             life: AtomicU32::new(0),

@@ -1,0 +1,156 @@
+//! Being told of changes by an upstream of 2026-07-28: one long request on each connection, whose
+//! stream may end at any time and is opened again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mcplane::proto::error::Code;
+use mcplane::proto::id::Id;
+use mcplane::proto::limits::PROBE_TIMEOUT;
+use mcplane::proto::message::{Message, Part};
+use mcplane::proto::method::Method;
+use mcplane::proto::session::client::Answer;
+use tokio::time::sleep;
+
+use super::drive::{Drive, Tag, request};
+use super::pool::Heard;
+use super::worker::Worker;
+use super::{Upstream, jittered};
+use crate::clock;
+
+/// The pause before a stream that has ended is opened again, doubled each time.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// The longest of those pauses.
+const AGAIN_MAX: Duration = Duration::from_secs(60);
+
+/// A stream that lasted this long ended as streams do, for a proxy or a restart.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// Streams in a row that did not last, after which it is told.
+const TOLD_AFTER: u32 = 4;
+
+/// The requests of one connection.
+#[derive(Default)]
+pub(super) struct Listening {
+    /// The one that was acknowledged.
+    open: Option<i64>,
+    /// The one that is to take its place.
+    opening: Option<i64>,
+    /// The parameters of the one after that.
+    next: Option<Vec<u8>>,
+}
+
+impl Drive<'_> {
+    /// Listens for something else than before. What is open goes on until that is acknowledged, so
+    /// that no change in between is lost.
+    pub(super) fn listen(&mut self, now: Instant, params: &[u8]) {
+        if self.listening.opening.is_some() {
+            self.listening.next = Some(params.to_vec());
+            return;
+        }
+        let call = request(Method::Listen, params, PROBE_TIMEOUT);
+        let start = self.out.len();
+        self.listening.opening = self.session.call(now, &call, Tag::Listen, &mut self.out).ok();
+        self.end_line(start);
+        if self.listening.opening.is_none() {
+            self.pool.hear(Heard::ListenEnded(Arc::clone(self.worker), false));
+        }
+    }
+
+    pub(super) fn listen_acknowledged(&mut self, message: &Message) {
+        let named = message.part(Part::SubscriptionId).and_then(Id::from_json);
+        let is_named = |id: &i64| named.as_ref().is_none_or(|named| *named == Id::from(*id));
+        let Some(id) = self.listening.opening.take_if(|id| is_named(id)) else { return };
+        self.session.hold(id);
+        if let Some(before) = self.listening.open.replace(id) {
+            let start = self.out.len();
+            self.session.cancel(before, "another one takes its place", &mut self.out);
+            self.end_line(start);
+        }
+        self.worker.is_told.store(true, Ordering::Relaxed);
+        self.pool.hear(Heard::Listening(Arc::clone(self.worker)));
+        if let Some(next) = self.listening.next.take() {
+            self.listen(clock::now(), &next);
+        }
+    }
+
+    pub(super) fn listen_ended(&mut self, id: i64, answer: &Answer) {
+        let listening = &mut self.listening;
+        let was_opening = listening.opening.take_if(|opening| *opening == id).is_some();
+        let was_open = listening.open.take_if(|open| *open == id).is_some();
+        self.worker.is_told.store(listening.open.is_some(), Ordering::Relaxed);
+        // Another one is on its way already.
+        if was_opening || (was_open && listening.opening.is_none()) {
+            // The one that is opened again is for what is wanted then.
+            listening.next = None;
+            let refused = |error: &mcplane::proto::error::ErrorObject| {
+                was_opening && error.code == Code::METHOD_NOT_FOUND
+            };
+            let is_refused = matches!(answer, Answer::Error(error) if refused(error));
+            self.pool.hear(Heard::ListenEnded(Arc::clone(self.worker), is_refused));
+        }
+    }
+}
+
+/// How the streams of an upstream's workers have lasted, by their number.
+#[derive(Default)]
+pub(super) struct Listens(HashMap<usize, Listen>);
+
+#[derive(Default)]
+struct Listen {
+    since: Option<Instant>,
+    /// Streams in a row that did not last.
+    failures: u32,
+    /// There was a time when nobody listened.
+    was_lost: bool,
+}
+
+impl Listens {
+    /// Whether changes may have been missed before.
+    pub(super) fn began(&mut self, worker: &Worker) -> bool {
+        let listen = self.0.entry(worker.number).or_default();
+        listen.since = Some(clock::now());
+        std::mem::take(&mut listen.was_lost)
+    }
+
+    /// Opens it again after a pause. What comes back is a trouble to tell.
+    pub(super) fn ended(
+        &mut self,
+        upstream: &Arc<Upstream>,
+        worker: &Arc<Worker>,
+        is_refused: bool,
+    ) -> Option<String> {
+        if is_refused {
+            return None;
+        }
+        let workers = upstream.pool.workers();
+        self.0.retain(|number, _| workers.iter().any(|worker| worker.number == *number));
+        let listen = self.0.entry(worker.number).or_default();
+        let lasted = listen.since.take().map(|since| clock::now().duration_since(since));
+        if lasted.is_some_and(|lasted| lasted >= STEADY) {
+            listen.failures = 0;
+        }
+        let pause = AGAIN.saturating_mul(1 << listen.failures.min(16)).min(AGAIN_MAX);
+        listen.failures += 1;
+        listen.was_lost = true;
+        let (life, upstream, worker) =
+            (worker.life(), Arc::downgrade(upstream), Arc::downgrade(worker));
+        tokio::spawn(async move {
+            sleep(jittered(pause)).await;
+            let (Some(upstream), Some(worker)) = (upstream.upgrade(), worker.upgrade()) else {
+                return;
+            };
+            // A new connection has a stream of its own.
+            if worker.life() == life {
+                upstream.watched.tell(&worker);
+            }
+        });
+        (listen.failures == TOLD_AFTER).then(|| {
+            "it does not keep the stream open on which it tells of changes; it is asked again"
+                .into()
+        })
+    }
+}
