@@ -45,10 +45,16 @@ impl Face {
         Ok(service)
     }
 
-    /// Shows something else from now on, and tells clients which lists are not what they were.
-    pub(crate) fn show(&self, view: View) -> Changes {
+    /// Shows something else from now on, and tells clients which lists are not what they were, or
+    /// were `announced` to be others.
+    pub(crate) fn show(&self, view: View, announced: Changes) -> Changes {
         let old = self.view.swap(Arc::new(view));
-        let changes = self.view().snapshot.changes(&old.snapshot);
+        let view = self.view();
+        let (mut changes, has) = (announced, &view.config.features);
+        changes.tools &= has.tools;
+        changes.prompts &= has.prompts;
+        changes.resources &= has.resources;
+        let changes = changes.or(view.snapshot.changes(&old.snapshot));
         if let Some(service) = self.service.get() {
             service.lists_changed(changes.tools, changes.prompts, changes.resources);
         }

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::sleep;
 
 use crate::admin::{Admin, ServerStatus};
-use crate::catalog::{Naming, Prefix, Rules, ServerNaming, Shadowed, Snapshot, Store};
+use crate::catalog::{Changes, Naming, Prefix, Rules, ServerNaming, Shadowed, Snapshot, Store};
 use crate::clock;
 use crate::config::{Config, Names, Server, key_path};
 use crate::face::{Face, View};
@@ -127,7 +127,7 @@ impl Gateway {
     pub async fn ready(&self) {
         let most = self.state().config.gateway.ready.duration();
         all_ready(&self.upstreams(), most).await;
-        self.rebuild();
+        self.rebuild(&[]);
     }
 
     /// Waits until clients find something: not at all if the lists of every server are known from last
@@ -150,7 +150,7 @@ impl Gateway {
             }
             sleep(GATHER).await;
         }
-        self.rebuild();
+        self.rebuild(&[]);
     }
 
     /// Other settings, which have been read without an error. Servers that are the same keep their
@@ -252,12 +252,12 @@ impl Gateway {
         self.0.site.set(places.collect());
         *state = State { config, upstreams, faces };
         drop(state);
-        self.rebuild();
+        self.rebuild(&[]);
         Ok(gone)
     }
 
-    /// Makes the catalogs anew.
-    fn rebuild(&self) {
+    /// Makes the catalogs anew, and tells what servers have announced.
+    fn rebuild(&self, announced: &[Announced]) {
         let state = self.state();
         let naming = naming(&state.config);
         // A server that does not run keeps its prefix: nobody is to be taken for it.
@@ -268,10 +268,10 @@ impl Gateway {
             self.tell_names(upstream, index, &view.snapshot);
             if let Some((face, _)) = state.faces.get(&upstream.name) {
                 let view = View::of(Some(&upstream.name), vec![Arc::clone(upstream)], &naming);
-                face.show(view);
+                face.show(view, changes_of(announced, |name| *name == upstream.name));
             }
         }
-        self.0.all.show(view);
+        self.0.all.show(view, changes_of(announced, |_| true));
     }
 
     /// Tells which tools of an upstream could not be renamed, and which of its names and URIs are
@@ -302,13 +302,16 @@ impl Gateway {
         while let Some(word) = news.recv().await {
             let Some(gateway) = weak.upgrade().map(Gateway) else { return };
             match word {
-                News::Offer => {
+                News::Offer(name, changes) => {
                     sleep(GATHER).await;
-                    let mut others = Vec::new();
+                    let (mut announced, mut others) = (vec![(name, changes)], Vec::new());
                     while let Ok(word) = news.try_recv() {
-                        others.extend(Some(word).filter(|word| !matches!(word, News::Offer)));
+                        match word {
+                            News::Offer(name, changes) => announced.push((name, changes)),
+                            other => others.push(other),
+                        }
                     }
-                    gateway.rebuild();
+                    gateway.rebuild(&announced);
                     others.into_iter().for_each(|word| gateway.pass_on(word));
                 }
                 word => gateway.pass_on(word),
@@ -318,7 +321,7 @@ impl Gateway {
 
     fn pass_on(&self, word: News) {
         match word {
-            News::Offer => self.rebuild(),
+            News::Offer(name, changes) => self.rebuild(&[(name, changes)]),
             News::Updated(upstream, uri) => self.updated(&upstream, &uri),
             // Nobody need listen.
             News::Trouble(upstream, what) => {
@@ -352,6 +355,14 @@ fn is_same(running: &Server, wanted: &Server) -> bool {
     let tools = |server: &Server| server.tools.concurrency.clone();
     let rest = |server: &Server| Server { tools: Default::default(), ..server.clone() };
     tools(running) == tools(wanted) && rest(running) == rest(wanted)
+}
+
+/// What servers say has changed, whether it has or not.
+type Announced = (Arc<str>, Changes);
+
+fn changes_of(announced: &[Announced], of: impl Fn(&Arc<str>) -> bool) -> Changes {
+    let of = announced.iter().filter(|(name, _)| of(name));
+    of.fold(Changes::default(), |all, (_, changes)| all.or(*changes))
 }
 
 fn told(shadowed: &Shadowed) -> String {

@@ -29,6 +29,7 @@ impl Relay for Face {
         let view = self.view();
         // answer   what the catalog knows needs nobody else
         if is_list(request.method()) {
+            view.upstreams.iter().for_each(|upstream| upstream.asked());
             request.answer_now(out, |request, out| list(&view, request, out));
             return None;
         }

@@ -240,6 +240,15 @@ impl Offer {
         });
     }
 
+    /// Whether another one has the same entries in the same order.
+    #[must_use]
+    pub fn lists_the_same(&self, other: &Self) -> bool {
+        let prints = |offer: &Self, kind| -> Vec<u64> {
+            offer.entries(kind).iter().map(|entry| entry.fingerprint).collect()
+        };
+        Kind::ALL.into_iter().all(|kind| prints(self, kind) == prints(other, kind))
+    }
+
     /// The entries of a list, in the upstream's order.
     #[must_use]
     pub fn entries(&self, kind: Kind) -> &[Entry] {

@@ -83,6 +83,16 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Both together.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            prompts: self.prompts || other.prompts,
+            resources: self.resources || other.resources,
+        }
+    }
+
     /// Whether any list differs.
     #[must_use]
     pub const fn any(self) -> bool {

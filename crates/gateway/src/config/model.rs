@@ -58,6 +58,9 @@ pub struct Gateway {
     /// How long a list waits for one server; who is later is missing from it until the next
     /// list-changed notification. Default: `"5s"`.
     pub list_deadline: Period,
+    /// How old a list may be, of a server that neither tells of changes nor for how long its lists
+    /// are fresh, before it is read again when a client asks; `"0s"` is any age. Default: `"5m"`.
+    pub list_max_age: Period,
     /// How many processes are started at the same time, 1 to 256. Default: 4.
     pub start_parallel: u32,
     /// How long a call may go without an answer and without progress before it fails; `"0s"` is
@@ -90,6 +93,7 @@ impl Default for Gateway {
             drain: Period::of_s(10),
             ready: Period::of_s(10),
             list_deadline: Period::of_s(5),
+            list_max_age: Period::of_s(300),
             start_parallel: 4,
             call_timeout: Period::of_s(300),
             session_idle: Period::of_s(30 * 60),

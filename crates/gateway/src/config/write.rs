@@ -59,6 +59,7 @@ impl Page {
         self.set("drain", &gateway.drain, &default.drain);
         self.set("ready", &gateway.ready, &default.ready);
         self.set("list_deadline", &gateway.list_deadline, &default.list_deadline);
+        self.set("list_max_age", &gateway.list_max_age, &default.list_max_age);
         self.set("start_parallel", &gateway.start_parallel, &default.start_parallel);
         self.set("call_timeout", &gateway.call_timeout, &default.call_timeout);
         self.set("session_idle", &gateway.session_idle, &default.session_idle);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::limits::CACHE_TTL_MAX;
 use mcplane::proto::message::write;
 use mcplane::proto::session::Peer;
 use mcplane::proto::types::ServerCapabilities;
@@ -15,8 +16,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant as Moment, sleep_until};
 
 use super::pool::Pool;
-use super::worker::Worker;
-use crate::catalog::{Kind, Offer};
+use super::worker::{Worker, is_modern};
+use crate::catalog::{Changes, Kind, Offer};
 use crate::clock;
 
 /// Most pages of one list.
@@ -27,6 +28,10 @@ const DEADLINES: u32 = 4;
 
 /// Shortest time that a list is given.
 const PATIENCE_MIN: Duration = Duration::from_secs(1);
+
+/// The least time for which lists are not read again for clients that ask, whatever `ttlMs` says: a
+/// client that asks all the time is one reading each time.
+pub(super) const FRESH_MIN: Duration = Duration::from_secs(10);
 
 /// How one list is.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +44,7 @@ pub(crate) struct ListState {
 
 /// The lists that are being read.
 pub(super) struct Reading {
-    tasks: JoinSet<(Kind, Result<Offer, ErrorObject>)>,
+    tasks: JoinSet<(Kind, Result<List, ErrorObject>)>,
     /// What is offered as far as it is known.
     offer: Offer,
     /// How many lists have come, and how many will not.
@@ -51,11 +56,24 @@ pub(super) struct Reading {
     pub(super) is_shown: bool,
     /// Something came that is not shown.
     is_new: bool,
+    /// What was said to have changed.
+    pub(super) announced: Changes,
+    /// What was shown is not what was shown before.
+    pub(super) is_other: bool,
+    /// How long the lists are not too old; `None` if their server tells of changes.
+    pub(super) fresh_for: Option<Duration>,
+}
+
+/// One list, in an offer without any others.
+pub(super) struct List {
+    offer: Offer,
+    /// The shortest time of its pages for which they are fresh.
+    ttl: Option<Duration>,
 }
 
 /// What comes next of a reading.
 pub(super) enum Step {
-    Read(Kind, Result<Offer, ErrorObject>),
+    Read(Kind, Result<List, ErrorObject>),
     /// The others should wait no longer for those that are missing.
     Late,
     Done,
@@ -95,17 +113,46 @@ impl Reading {
                 .spawn(async move { (kind, read(&pool, &worker, kind, revision, patience).await) });
         }
         let late = Moment::now() + patience;
-        Self { tasks, offer, good: 0, bad: 0, late, is_shown: false, is_new: false }
+        Self {
+            tasks,
+            offer,
+            good: 0,
+            bad: 0,
+            late,
+            is_shown: false,
+            is_new: false,
+            announced: Changes::default(),
+            is_other: false,
+            fresh_for: None,
+        }
     }
 
-    pub(super) fn take(&mut self, kind: Kind, list: Result<Offer, ErrorObject>) {
+    pub(super) fn take(
+        &mut self,
+        kind: Kind,
+        list: Result<List, ErrorObject>,
+        max_age: Option<Duration>,
+    ) {
         match list {
             Ok(list) => {
-                self.offer.adopt(kind, &list);
+                self.offer.adopt(kind, &list.offer);
+                let time = list.ttl.map(|ttl| ttl.clamp(FRESH_MIN, CACHE_TTL_MAX));
+                let time = time.or_else(|| max_age.filter(|_| !self.is_told(kind)));
+                self.fresh_for = self.fresh_for.into_iter().chain(time).min();
                 self.is_new = true;
                 self.good += 1;
             }
             Err(_) => self.bad += 1,
+        }
+    }
+
+    /// Whether the server says that it tells when this list changes.
+    fn is_told(&self, kind: Kind) -> bool {
+        let declared = &self.offer.capabilities;
+        match kind {
+            Kind::Tools => declared.tools_list_changed(),
+            Kind::Prompts => declared.prompts_list_changed(),
+            Kind::Resources | Kind::Templates => declared.resources_list_changed(),
         }
     }
 
@@ -155,7 +202,8 @@ async fn read(
     kind: Kind,
     revision: Revision,
     patience: Duration,
-) -> Result<Offer, ErrorObject> {
+) -> Result<List, ErrorObject> {
+    let mut ttl = None;
     let mut list = Offer::new(Some(revision), ServerCapabilities::default());
     let (method, deadline) = (kind.method(), clock::now() + patience);
     let mut cursor: Option<String> = None;
@@ -173,6 +221,9 @@ async fn read(
             Err(error) if error.code == Code::METHOD_NOT_FOUND => break,
             Err(error) => return Err(error),
         };
+        if is_modern(revision) {
+            ttl = ttl.into_iter().chain(ttl_of(&page)).min();
+        }
         let malformed = |error: crate::catalog::offer::PageError| {
             ErrorObject::new(Code::INTERNAL_ERROR, error.to_string())
         };
@@ -182,5 +233,16 @@ async fn read(
             _ => break,
         }
     }
-    Ok(list)
+    Ok(List { offer: list, ttl })
+}
+
+/// How long a page is fresh (2026-07-28 caching, SEP-2549).
+fn ttl_of(page: &[u8]) -> Option<Duration> {
+    #[derive(serde::Deserialize)]
+    struct Page {
+        #[serde(rename = "ttlMs")]
+        ttl_ms: u64,
+    }
+    let page: Page = serde_json::from_slice(page).ok()?;
+    Some(Duration::from_millis(page.ttl_ms))
 }

@@ -25,15 +25,17 @@ pub(crate) mod watch;
 pub(crate) mod worker;
 
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use mcplane::proto::error::shorten;
+use mcplane::proto::method::Method;
 use tokio::sync::{Semaphore, mpsc, watch as channel};
 use tokio::time::{Instant as Moment, sleep, sleep_until, timeout};
 
-use crate::catalog::{Health, Kind, Loaded, Offer, Store};
+use crate::catalog::{Changes, Health, Kind, Loaded, Offer, Store};
 use crate::clock;
 use crate::config::{Gateway as Settings, Server};
 use listening::Listens;
@@ -51,6 +53,12 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// The longest of those pauses.
 const AGAIN_MAX: Duration = Duration::from_secs(300);
+
+/// The longest time for which changes are gathered of a server that announces some and has none.
+const GATHER_MAX: Duration = Duration::from_secs(30);
+
+/// A time that does not come.
+const NEVER: u64 = u64::MAX;
 
 /// How often somebody who waits looks whether there is trouble.
 const LOOK: Duration = Duration::from_millis(20);
@@ -72,8 +80,8 @@ pub(crate) fn tell<T>(ear: &mpsc::Sender<T>, word: T, is_vital: bool) {
 
 /// What an upstream tells the gateway.
 pub(crate) enum News {
-    /// Its offer is another one.
-    Offer,
+    /// Its offer may be another one, and this is what it said has changed.
+    Offer(Arc<str>, Changes),
     /// A resource of it has changed.
     Updated(Arc<str>, String),
     /// Something is wrong with it.
@@ -89,6 +97,9 @@ pub(crate) struct Upstream {
     /// What is wrong with the names that the settings give its tools.
     pub(crate) misnamed: ArcSwapOption<String>,
     lists: Mutex<[(Kind, ListState); 4]>,
+    /// When its lists are too old for a client that asks, in milliseconds since `born`.
+    stale_at: AtomicU64,
+    born: Instant,
     /// Whether the offer is from this run, and not from the disk.
     fresh: channel::Sender<bool>,
 }
@@ -122,12 +133,17 @@ impl Upstream {
             misnamed: ArcSwapOption::empty(),
             lists: Mutex::new(Kind::ALL.map(|kind| (kind, ListState::default()))),
             fresh: channel::Sender::new(false),
+            stale_at: AtomicU64::new(NEVER),
+            born: clock::now(),
         });
         let ear = Ear {
             upstream: Arc::clone(&upstream),
             store,
             news,
             patience: settings.list_deadline.duration(),
+            max_age: settings.list_max_age.limit(),
+            announced: Changes::default(),
+            unfounded: 0,
             due: None,
             reading: None,
             listens: Listens::default(),
@@ -166,6 +182,30 @@ impl Upstream {
         (!failed.is_empty()).then_some(failed)
     }
 
+    /// A client asks what it offers. It is answered with what is known; lists that are too old are
+    /// read again for whoever asks next.
+    pub(crate) fn asked(&self) {
+        let at = self.stale_at.load(Ordering::Relaxed);
+        let is_stale = at != NEVER && self.age_ms() >= at;
+        let swap =
+            || self.stale_at.compare_exchange(at, NEVER, Ordering::Relaxed, Ordering::Relaxed);
+        // Whoever comes first has it done for all.
+        if is_stale && swap().is_ok() {
+            self.pool.hear(Heard::Stale);
+        }
+    }
+
+    fn age_ms(&self) -> u64 {
+        let age = clock::now().duration_since(self.born);
+        u64::try_from(age.as_millis()).unwrap_or(NEVER)
+    }
+
+    /// Its lists are too old after this time.
+    fn fresh_for(&self, time: Option<Duration>) {
+        let time = time.map_or(NEVER, |time| u64::try_from(time.as_millis()).unwrap_or(NEVER));
+        self.stale_at.store(self.age_ms().saturating_add(time), Ordering::Relaxed);
+    }
+
     pub(crate) fn is_fresh(&self) -> bool {
         *self.fresh.borrow()
     }
@@ -180,10 +220,8 @@ impl Upstream {
             () if any(State::Quarantined) => Health::Quarantined,
             () => Health::Down,
         };
-        let in_flight: usize = workers
-            .iter()
-            .map(|worker| worker.in_flight.load(std::sync::atomic::Ordering::Relaxed))
-            .sum();
+        let in_flight: usize =
+            workers.iter().map(|worker| worker.in_flight.load(Ordering::Relaxed)).sum();
         let places = workers.len().max(1) * self.pool.settings.calls_limit() as usize;
         #[allow(clippy::cast_precision_loss, reason = "a share, to rank by")]
         let load = (in_flight + self.pool.queued()) as f64 / places as f64;
@@ -206,6 +244,12 @@ struct Ear {
     store: Option<Arc<Store>>,
     news: mpsc::Sender<News>,
     patience: Duration,
+    /// How old lists may get that come without a time of their own.
+    max_age: Option<Duration>,
+    /// What was said to have changed since a reading began.
+    announced: Changes,
+    /// Readings in a row for changes that were none.
+    unfounded: u32,
     /// When to ask which worker for the lists.
     due: Option<(Moment, Arc<Worker>)>,
     /// The lists that are being read.
@@ -245,17 +289,26 @@ impl Ear {
                 self.upstream.watched.tell(&self.upstream.pool, &worker);
                 // Every worker runs the same program: one list will do.
                 if !self.upstream.is_fresh() || self.failures > 0 {
-                    self.due = Some((Moment::now(), worker));
+                    self.want(Duration::ZERO, worker);
                 }
             }
             Heard::Taken(worker) => self.upstream.watched.tell(&self.upstream.pool, &worker),
-            Heard::ListsChanged(worker) => {
-                self.due.get_or_insert_with(|| (Moment::now() + GATHER, worker));
+            Heard::ListsChanged(worker, method) => {
+                self.announced.tools |= method == Method::ToolsListChanged;
+                self.announced.prompts |= method == Method::PromptsListChanged;
+                self.announced.resources |= method == Method::ResourcesListChanged;
+                // Some servers announce a change whenever they are asked for their lists.
+                let pause = GATHER.saturating_mul(1 << self.unfounded.min(16));
+                self.want(pause.min(GATHER_MAX), worker);
             }
+            Heard::Stale => match self.healthy() {
+                Some(worker) => self.want(Duration::ZERO, worker),
+                None => self.upstream.fresh_for(Some(lists::FRESH_MIN)),
+            },
             Heard::Listening(worker) => {
                 // What changed while nobody listened is in the lists only.
                 if self.listens.began(&worker) {
-                    self.due.get_or_insert_with(|| (Moment::now(), worker));
+                    self.want(Duration::ZERO, worker);
                 }
             }
             Heard::ListenEnded(worker, is_refused) => {
@@ -277,13 +330,28 @@ impl Ear {
         }
     }
 
+    /// Has the lists read after a pause, unless they are sooner.
+    fn want(&mut self, pause: Duration, worker: Arc<Worker>) {
+        let at = Moment::now() + pause;
+        if self.due.as_ref().is_none_or(|(due, _)| at < *due) {
+            self.due = Some((at, worker));
+        }
+    }
+
+    fn healthy(&self) -> Option<Arc<Worker>> {
+        let workers = self.upstream.pool.workers();
+        workers.into_iter().find(|worker| worker.state() == State::Healthy)
+    }
+
     /// Begins to read every list.
     fn begin(&mut self) {
         let Some((_, worker)) = self.due.take() else { return };
         let Some(peer) = worker.peer.load_full() else { return };
         let kept = self.upstream.offer.load_full();
         let pool = Arc::clone(&self.upstream.pool);
-        self.reading = Some(Reading::begin(pool, &worker, &peer, kept.as_deref(), self.patience));
+        let mut reading = Reading::begin(pool, &worker, &peer, kept.as_deref(), self.patience);
+        reading.announced = std::mem::take(&mut self.announced);
+        self.reading = Some(reading);
     }
 
     fn step(&mut self, step: Step) {
@@ -291,7 +359,7 @@ impl Ear {
             Step::Read(kind, list) => {
                 self.note(kind, list.as_ref().err().map(|error| error.message.to_string()));
                 let Some(reading) = &mut self.reading else { return };
-                reading.take(kind, list);
+                reading.take(kind, list, self.max_age);
                 if reading.is_shown {
                     self.show();
                 }
@@ -302,20 +370,35 @@ impl Ear {
     }
 
     fn finish(&mut self) {
-        let Some(reading) = &self.reading else { return };
-        let (is_all, is_none) = (reading.is_all(), reading.good == 0 && reading.bad > 0);
         self.show();
-        self.reading = None;
+        let Some(reading) = self.reading.take() else { return };
+        let is_none = reading.good == 0 && reading.bad > 0;
+        if is_none {
+            self.announced = self.announced.or(reading.announced);
+        } else {
+            // Lists that are read again and found the same were announced all the same: whoever
+            // relies on it gets to know.
+            let is_unfounded = reading.announced.any() && !reading.is_other;
+            self.unfounded = if is_unfounded { self.unfounded.saturating_add(1) } else { 0 };
+            if reading.announced.any() {
+                self.tell_offer(reading.announced);
+            }
+        }
         self.tell_lists(is_none);
-        if is_all {
+        self.upstream.fresh_for(reading.fresh_for.map(later));
+        if reading.is_all() {
             self.failures = 0;
             return;
         }
-        let workers = self.upstream.pool.workers();
-        let healthy = workers.into_iter().find(|worker| worker.state() == State::Healthy);
         let pause = AGAIN.saturating_mul(1 << self.failures.min(16)).min(AGAIN_MAX);
         self.failures += 1;
-        self.due = healthy.map(|worker| (Moment::now() + jittered(pause), worker));
+        if let Some(worker) = self.healthy() {
+            self.want(jittered(pause), worker);
+        }
+    }
+
+    fn tell_offer(&self, announced: Changes) {
+        tell(&self.news, News::Offer(Arc::clone(&self.upstream.name), announced), true);
     }
 
     /// Shows what has been read so far.
@@ -324,7 +407,8 @@ impl Ear {
         let Some(offer) = reading.show() else { return };
         let is_all = reading.is_all();
         let offer = Arc::new(offer);
-        self.upstream.offer.store(Some(Arc::clone(&offer)));
+        let before = self.upstream.offer.swap(Some(Arc::clone(&offer)));
+        reading.is_other |= before.is_none_or(|before| !before.lists_the_same(&offer));
         self.upstream.fresh.send_replace(true);
         if let Some(store) = self.store.clone().filter(|_| is_all) {
             let (name, identity) =
@@ -332,7 +416,7 @@ impl Ear {
             // A list that cannot be kept is asked for again after a restart.
             tokio::task::spawn_blocking(move || store.save(&name, &identity, &offer).ok());
         }
-        tell(&self.news, News::Offer, true);
+        self.tell_offer(Changes::default());
     }
 
     fn note(&self, kind: Kind, error: Option<String>) {
@@ -364,6 +448,11 @@ impl Ear {
             None => self.upstream.pool.recovered("its lists could not be read"),
         }
     }
+}
+
+/// A time of this length, or up to a quarter longer.
+fn later(time: Duration) -> Duration {
+    jittered(time) + time / 4
 }
 
 /// A pause of about this length: what failed together is not to be tried again together.

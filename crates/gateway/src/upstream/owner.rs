@@ -106,7 +106,7 @@ impl Drive<'_> {
             Method::ToolsListChanged
             | Method::PromptsListChanged
             | Method::ResourcesListChanged => {
-                self.pool.hear(Heard::ListsChanged(Arc::clone(self.worker)));
+                self.pool.hear(Heard::ListsChanged(Arc::clone(self.worker), method));
             }
             _ => {}
         }

@@ -38,7 +38,9 @@ pub(crate) enum Heard {
     Ready(Arc<Worker>),
     /// A spare worker has got a client.
     Taken(Arc<Worker>),
-    ListsChanged(Arc<Worker>),
+    ListsChanged(Arc<Worker>, Method),
+    /// A client asks for lists that are too old.
+    Stale,
     /// A modern upstream tells this worker of changes.
     Listening(Arc<Worker>),
     /// It does not any more, or would not. Whether it never will.
