@@ -20,9 +20,8 @@ use std::{
 
 use serde_json::{Value, json};
 
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 14] = [
     "echo",
-    "env",
     "pid",
     "sleep",
     "notes",
@@ -91,10 +90,6 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
     let number = |key: &str| params["arguments"][key].as_u64().unwrap_or(0);
     match params["name"].as_str().unwrap() {
         "echo" => answer(id, params["arguments"]["message"].as_str().unwrap()),
-        "env" => {
-            let names = env::vars().map(|(name, _)| name).collect::<Vec<_>>();
-            answer(id, &names.join(" "));
-        }
         "pid" => answer(id, &process::id().to_string()),
         "sleep" => {
             let (id, ms) = (id.clone(), number("ms"));

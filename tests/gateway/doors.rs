@@ -105,6 +105,29 @@ fn who_has_a_token_gets_in_and_has_what_is_his() {
     assert_eq!(pid(bob().initialized()), pid(bob()));
 }
 
+/// What runs, and what went wrong with it, is not for everybody who may call tools.
+#[test]
+fn administration_is_for_those_whom_the_settings_name() {
+    let tokens = "tokens = {alice = \"a-secret\", bob = \"b-secret\"}\n";
+    let gateway = Gateway::serve(&format!("{tokens}admins = [\"alice\"]\n{}", good()));
+    for (token, status) in [("a-secret", 200), ("b-secret", 403), ("c-secret", 401)] {
+        let mut asking = Http::open(gateway.address());
+        let bearer = format!("Bearer {token}");
+        asking.send("GET", "/admin/status", &[("Authorization", &bearer)], "");
+        let answer = asking.answer();
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(status != 403 || answer.json().to_string().contains("gateway.admins"));
+        let token = format!("MCPLANE_TOKEN={token}");
+        let asked = gateway.beside(&[&token], &["negotiate", "--tool", "add"], "");
+        let told = match status {
+            200 => asked.stdout.contains("covered"),
+            403 => asked.stderr.contains("gateway.admins"),
+            _ => asked.stderr.contains("valid credentials"),
+        };
+        assert!(told, "{asked}");
+    }
+}
+
 /// A server with a worker for each session cannot serve those who have none.
 #[test]
 fn per_session_needs_a_session() {

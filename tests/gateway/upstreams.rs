@@ -30,13 +30,17 @@ fn in_shell(name: &str, n: u32, then: &str) -> String {
 
 /// What the gateway has in its environment is no server's business, unless the settings say so.
 #[test]
+#[cfg(target_os = "linux")]
 fn a_server_gets_a_small_environment() {
     let own = bad("env = {OWN = \"1\"}", &[]);
     let private = own.replace("servers.bad", "servers.private").replace(MARK, "NO_SUCH");
     let gateway = Gateway::serve(&(own + &private));
     let names = |server: &str| {
-        let names = text(&gateway.modern(server).call("env", json!({}))).to_owned();
-        names.split(' ').map(str::to_owned).collect::<Vec<_>>()
+        gateway.offers(server, "echo");
+        let pid = gateway.pids(server)[0];
+        let variables = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+        let names = variables.split('\0').filter_map(|variable| variable.split_once('='));
+        names.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
     };
     let has = |names: &[String], wanted: &str| names.iter().any(|name| name == wanted);
     let [bad, private] = [names("bad"), names("private")];
@@ -46,6 +50,41 @@ fn a_server_gets_a_small_environment() {
         assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
     }
     assert!(has(&bad, MARK) && !has(&private, MARK), "{bad:?} {private:?}");
+}
+
+/// Arguments may be secrets: neither log nor status has them.
+#[test]
+fn what_is_secret_in_a_command_line_is_not_shown() {
+    let args = format!("[\"-c\", \"exit 3\", \"--token\", \"hunter2\", \"${{{MARK}}}\"]");
+    let server = format!("[servers.gone]\ncommand = \"sh\"\nargs = {args}\n");
+    let gateway = Gateway::serve(&(good() + &server));
+    let server = gateway.server("gone", |server| server["trouble"].is_string());
+    gateway.says("gone: ");
+    for shown in [server.to_string(), gateway.said()] {
+        assert!(shown.contains("sh -c 'exit 3' --token … "), "{shown}");
+        assert!(shown.contains(&format!("${{{MARK}}}")), "{shown}");
+        assert!(!shown.contains("hunter2") && !shown.contains("gateway-"), "{shown}");
+    }
+}
+
+/// Where a server is, and the key in its address, is not for clients; the key is for nobody.
+#[test]
+fn clients_hear_the_name_of_a_server_and_not_its_address() {
+    let far = Listening::start(&["--transport", "http"]);
+    let place = far.url.split('/').nth(2).unwrap().to_owned();
+    let url = format!("{}?key=hunter2", far.url);
+    let gateway = Gateway::serve(&(good() + &format!("[servers.far]\nurl = {url:?}\n")));
+    gateway.offers("far", "add");
+    let mut client = gateway.modern("far");
+    assert_eq!(text(&client.call("add", json!({"a": 2, "b": 40}))), "42");
+    drop(far);
+    for _ in 0..3 {
+        let response = client.call("add", json!({"a": 2, "b": 40})).to_string();
+        assert!(response.contains("server `far`"), "{response}");
+        assert!(!response.contains(&place) && !response.contains("hunter2"), "{response}");
+    }
+    let status = gateway.status().to_string();
+    assert!(!status.contains("hunter2") && !gateway.said().contains("hunter2"), "{status}");
 }
 
 /// Servers that run already, over every transport and in both eras, for clients of both.

@@ -72,8 +72,12 @@ pub async fn run(args: &NegotiateArgs) -> anyhow::Result<ExitCode> {
     let said: Value = serde_json::from_slice(answer.body())
         .with_context(|| format!("{} is no mcplane gateway", found.url))?;
     if !answer.status().is_success() {
-        let why = said.get("error").and_then(Value::as_str).unwrap_or("it does not say why");
-        bail!("the gateway answered {}: {why}", answer.status());
+        // The gateway's own words, or an error of JSON-RPC.
+        let error = said.get("error");
+        let why = error.and_then(|error| error.as_str().or_else(|| error.get("message")?.as_str()));
+        let why = why.unwrap_or("it does not say why");
+        let hint = if answer.status() == 401 { "; put a token into MCPLANE_TOKEN" } else { "" };
+        bail!("the gateway answered {}: {why}{hint}", answer.status());
     }
     let called = if args.json { HashSet::new() } else { names(&found).await };
     let text = match args.json {

@@ -3,6 +3,9 @@
 //! * `GET /healthz` — 200 while at least one server can be called, for everybody.
 //! * `GET /admin/status` — [`Status`].
 //! * `POST /admin/negotiate` — a [`Need`] in, a [`Verdict`] out.
+//!
+//! What is below `/admin` is for the principals that the settings name; where nobody has a token, for
+//! whoever comes in at a loopback address.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -30,7 +33,11 @@ use crate::upstream::worker::{State, Worker, is_modern};
 pub const SHADOWED_MAX: usize = 100;
 
 /// The pages of a gateway.
-pub(crate) struct Admin(Weak<Inner>);
+pub(crate) struct Admin {
+    gateway: Weak<Inner>,
+    /// Anybody may ask, and from elsewhere.
+    is_outside: bool,
+}
 
 /// How the gateway is.
 #[derive(Clone, Debug, Serialize)]
@@ -303,8 +310,8 @@ fn state_of(worker: &Worker, patience: Duration) -> &'static str {
 }
 
 impl Admin {
-    pub(crate) const fn new(gateway: Weak<Inner>) -> Self {
-        Self(gateway)
+    pub(crate) const fn new(gateway: Weak<Inner>, is_outside: bool) -> Self {
+        Self { gateway, is_outside }
     }
 }
 
@@ -318,9 +325,14 @@ impl Pages for Admin {
     }
 
     fn page(&self, head: &Parts, body: Bytes) -> Response<Bytes> {
-        let Some(gateway) = self.0.upgrade().map(Gateway) else {
+        let Some(gateway) = self.gateway.upgrade().map(Gateway) else {
             return say(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": "it is shutting down"}));
         };
+        let is_open = self.is_open(head.uri.path());
+        if let (false, Err(why)) = (is_open, gateway.0.site.lets_administer(head, self.is_outside))
+        {
+            return say(StatusCode::FORBIDDEN, &json!({"error": why}));
+        }
         match (&head.method, head.uri.path()) {
             (&Method::GET, "/healthz") => {
                 let upstreams = gateway.upstreams();

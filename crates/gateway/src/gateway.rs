@@ -12,7 +12,7 @@ use mcplane::transport::http::server::Endpoint;
 use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::sleep;
 
-use crate::admin::{Admin, ServerStatus};
+use crate::admin::ServerStatus;
 use crate::catalog::{Changes, Naming, Prefix, Rules, ServerNaming, Shadowed, Snapshot, Store};
 use crate::clock;
 use crate::config::{Config, Names, Server, key_path};
@@ -99,7 +99,7 @@ impl Gateway {
         let service = all.serve()?;
         let inner = Arc::new_cyclic(|gateway| Inner {
             changing: tokio::sync::Mutex::default(),
-            site: Site::new(service, Admin::new(gateway.clone()), &config.gateway),
+            site: Site::new(service, gateway.clone(), &config.gateway),
             starts: Arc::new(Semaphore::new(config.gateway.start_parallel.max(1) as usize)),
             state: Mutex::new(State {
                 config: Config { servers: Default::default(), ..config.clone() },

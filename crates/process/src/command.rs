@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command as StdCommand, Stdio};
 
 use tokio::runtime::Handle;
@@ -13,16 +13,20 @@ use crate::error::SpawnError;
 use crate::group::Group;
 use crate::guard;
 use crate::mark::{self, Mark};
+use crate::mask::mask_words;
 use crate::os;
 use crate::stderr::STDERR_BYTES_DEFAULT;
 
 /// A command to run: program, arguments, environment, folder, and what happens to its stderr.
 ///
-/// `Display` gives the command line as one would type it, for messages.
+/// `Display` gives the command line as one would type it, for messages, with `…` in the place of what
+/// is, or looks, secret in its arguments.
 #[derive(Debug, Clone)]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
+    /// What messages show instead.
+    shown: Option<Vec<OsString>>,
     /// Names of variables, or how they begin, beside those that every child gets.
     inherit: Vec<OsString>,
     env: Vec<(OsString, Option<OsString>)>,
@@ -59,6 +63,7 @@ impl Command {
         Self {
             program: program.into(),
             args: Vec::new(),
+            shown: None,
             inherit: Vec::new(),
             env: Vec::new(),
             cwd: None,
@@ -77,6 +82,14 @@ impl Command {
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Has messages show these words in the place of all arguments: where the arguments were written,
+    /// perhaps as references to what nobody may see.
+    #[must_use]
+    pub fn shown_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.shown = Some(args.into_iter().map(Into::into).collect());
         self
     }
 
@@ -180,7 +193,10 @@ const SHOWN_CHARS_MAX: usize = 200;
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = self.words().map(quoted).collect::<Vec<_>>().join(" ");
+        let args = self.shown.as_ref().unwrap_or(&self.args);
+        let words = std::iter::once(&self.program).chain(args);
+        let words = mask_words(words.map(|word| word.to_string_lossy()));
+        let line = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         match line.char_indices().nth(SHOWN_CHARS_MAX) {
             Some((end, _)) => write!(f, "{}…", line.get(..end).unwrap_or(&line)),
             None => f.write_str(&line),
@@ -190,11 +206,10 @@ impl fmt::Display for Command {
 
 /// One word of a command line: as it is when a shell would leave it alone, else in quotes, with
 /// control characters escaped so that a message stays on one line.
-fn quoted(word: &OsStr) -> String {
-    let word = Path::new(word).to_string_lossy();
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,…".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
-        return word.into_owned();
+        return word.to_owned();
     }
     let escape = |c: char| match c {
         c if c.is_control() => c.escape_default().to_string(),
@@ -213,6 +228,16 @@ mod tests {
         let command = Command::new("npx").args(["-y", "@scope/server", "a b", "it's", ""]);
         assert_eq!(command.to_string(), r"npx -y @scope/server 'a b' 'it'\''s' ''");
         assert_eq!(Command::new("sh").arg("a\nb").to_string(), r"sh 'a\nb'");
+    }
+
+    #[test]
+    fn what_is_secret_is_not_shown() {
+        let command = Command::new("npx").args(["pkg", "--token", "hunter2"]);
+        assert_eq!(command.to_string(), "npx pkg --token …");
+        let command = command.args(["hunter3"]).shown_args(["pkg", "${KEY}"]);
+        assert_eq!(command.to_string(), "npx pkg '${KEY}'");
+        let words: Vec<_> = command.words().collect();
+        assert_eq!(words, ["npx", "pkg", "--token", "hunter2", "hunter3"]);
     }
 
     #[test]

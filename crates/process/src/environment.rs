@@ -63,7 +63,8 @@ pub const INHERITED: &[&str] = &[
 /// Whether a pattern names a variable: by its whole name, or by how names begin, then `*`.
 fn names(pattern: &OsStr, variable: &OsStr) -> bool {
     let (pattern, variable) = (pattern.as_encoded_bytes(), variable.as_encoded_bytes());
-    let is_same = |a: &[u8], b: &[u8]| if cfg!(windows) { a.eq_ignore_ascii_case(b) } else { a == b };
+    let is_same =
+        |a: &[u8], b: &[u8]| if cfg!(windows) { a.eq_ignore_ascii_case(b) } else { a == b };
     match pattern.strip_suffix(b"*") {
         Some(begin) => variable.get(..begin.len()).is_some_and(|head| is_same(head, begin)),
         None => is_same(pattern, variable),

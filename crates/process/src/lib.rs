@@ -12,6 +12,7 @@
 //!
 //! * `command` what to start, and starting it
 //! * `environment` what a child gets of our own environment
+//! * `mask`    what of a command line may be shown
 //! * `child`   the running process: pipes, waiting, the stop ladder
 //! * `group`   who may signal and who may reap, and the race between the two
 //! * `mark`    what has left its group and belongs to it all the same
@@ -30,6 +31,7 @@ mod exit;
 mod group;
 mod guard;
 mod mark;
+mod mask;
 pub mod observe;
 mod os;
 mod stderr;
@@ -39,5 +41,6 @@ pub use command::{Command, Stderr};
 pub use environment::INHERITED;
 pub use error::SpawnError;
 pub use exit::{Exit, ExitReport, Rung};
+pub use mask::{mask_urls, mask_words};
 pub use os::PIPE_BYTES;
 pub use stderr::{STDERR_BYTES_DEFAULT, StderrTail};

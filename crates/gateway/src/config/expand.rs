@@ -1,7 +1,8 @@
 //! References to the environment and to files, replaced by what they stand for.
 
-use std::{fs, io::Read, ops::Range, path::Path};
+use std::{borrow::Cow, fs, io::Read, ops::Range, path::Path};
 
+use mcplane::transport::process::{mask_urls, mask_words};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -151,6 +152,7 @@ pub(super) fn secrets(root: &mut DeTable<'_>) -> Vec<Range<usize>> {
     let tables = tables(root, "servers").into_iter().map(|(_, server)| (server, &SECRET[..]));
     let mut tables: Vec<_> = tables.collect();
     for (table, keys) in &mut tables {
+        suspects(table, &mut spans);
         for key in keys.iter() {
             if let Some(value) = table.get_mut(*key) {
                 leaves(value, &mut spans);
@@ -163,6 +165,32 @@ pub(super) fn secrets(root: &mut DeTable<'_>) -> Vec<Range<usize>> {
         leaves(tokens, &mut spans);
     }
     spans
+}
+
+/// The arguments of each server as they are written.
+pub(super) fn written_args(root: &mut DeTable<'_>) -> Vec<(String, Vec<String>)> {
+    let args = |(name, server): (String, &mut DeTable<'_>)| {
+        let args = server.get("args")?.get_ref().as_array()?.iter();
+        let args = args.filter_map(|arg| arg.get_ref().as_str().map(str::to_owned));
+        Some((name, args.collect()))
+    };
+    tables(root, "servers").into_iter().filter_map(args).collect()
+}
+
+/// Adds the places of what looks secret in the arguments and the address of a server.
+fn suspects(server: &DeTable<'_>, spans: &mut Vec<Range<usize>>) {
+    if let Some(args) = server.get("args").and_then(|args| args.get_ref().as_array()) {
+        let words = || args.iter().map(|arg| arg.get_ref().as_str().unwrap_or_default());
+        let masked = mask_words(words().map(Cow::Borrowed));
+        let shown = args.iter().zip(words()).zip(masked);
+        let hidden = shown.filter(|((_, word), masked)| word != masked);
+        spans.extend(hidden.map(|((arg, _), _)| arg.span()));
+    }
+    let url = server.get("url").filter(|url| {
+        let text = url.get_ref().as_str().unwrap_or_default();
+        mask_urls(text) != text
+    });
+    spans.extend(url.map(Spanned::span));
 }
 
 /// Adds the places of all values that are no references.

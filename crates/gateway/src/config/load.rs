@@ -21,7 +21,7 @@ use toml::{
 use super::{
     address::Listen,
     error::{ConfigError, FAULTS_MAX, Faults, Finding, Reason, nearest},
-    expand::{Environment, expand, secrets},
+    expand::{Environment, expand, secrets, written_args},
     model::{Config, Mode, Server},
     rules,
     tree::{Place, Places, remove, written},
@@ -81,6 +81,7 @@ impl Config {
             return Err(faults(file, text, against_syntax(text, &syntax), &masked));
         }
         let folder = Path::new(file).parent().unwrap_or_else(|| Path::new(""));
+        let written = written_args(root.get_mut());
         let places = Places::of(root.get_ref());
         let mut findings = expand(root.get_mut(), environment, folder);
         let config = read(root, &places, &mut findings);
@@ -93,6 +94,12 @@ impl Config {
         config.servers.sort_by_place(|name| {
             places.get(&["servers", name]).map_or(usize::MAX, |place| place.key.start)
         });
+        for (name, args) in written {
+            let server = config.servers.iter_mut().find(|(of, _)| *of == name);
+            if let Some((_, server)) = server.filter(|(_, server)| server.args != args) {
+                server.written_args = Some(args);
+            }
+        }
         config.settle(folder);
         Ok(config)
     }

@@ -77,6 +77,9 @@ pub struct Gateway {
     /// The bearer token of each principal: the token itself, `"env:NAME"` or `"file:PATH"`. Empty:
     /// nobody is asked for one. Default: empty.
     pub tokens: BTreeMap<String, Secret>,
+    /// The principals that may use `/admin/*`. Where nobody has a token, whoever comes in at a
+    /// loopback address may. Default: none.
+    pub admins: Vec<String>,
     /// New connections per second and listener; 0 is no limit. Default: 100.
     pub accept_rate: u32,
     /// The folder of the discovery file and of the last good lists. Default:
@@ -100,6 +103,7 @@ impl Default for Gateway {
             hosts: Vec::new(),
             origins: Vec::new(),
             tokens: BTreeMap::new(),
+            admins: Vec::new(),
             accept_rate: 100,
             state_dir: None,
         }
@@ -141,6 +145,9 @@ pub struct Server {
     pub command: Option<String>,
     /// The arguments of `command`. Default: none.
     pub args: Vec<String>,
+    /// The arguments as the file has them, if it has references in them: what messages show.
+    #[serde(skip)]
+    pub written_args: Option<Vec<String>>,
     /// Environment variables for `command`, beside the few that every server gets from the gateway
     /// and those of `inherit_env`. Default: none.
     pub env: BTreeMap<String, Secret>,
@@ -197,6 +204,7 @@ impl Default for Server {
         Self {
             command: None,
             args: Vec::new(),
+            written_args: None,
             env: BTreeMap::new(),
             inherit_env: Vec::new(),
             cwd: None,

@@ -5,6 +5,8 @@ use std::{
     fmt::Display,
 };
 
+use mcplane::transport::process::mask_urls;
+
 use super::{
     SERVERS_MAX,
     address::Listen,
@@ -37,7 +39,7 @@ const MEMORY_MIN: Size = Size::of_bytes(1 << 20);
 const SCHEMES: [&str; 6] = ["https://", "http://", "wss://", "ws://", "tcp://", "unix:"];
 
 /// The first part of the paths of the gateway's own pages.
-const OWN_NAME: &str = "admin";
+pub(crate) const OWN_NAME: &str = "admin";
 
 /// Headers that belong to the transport.
 const OWN_HEADERS: [&str; 8] = [
@@ -162,6 +164,7 @@ impl Report<'_> {
             }
         }
         self.tokens(gateway);
+        self.admins(gateway);
     }
 
     fn listen(&mut self, gateway: &Gateway) {
@@ -234,6 +237,16 @@ impl Report<'_> {
                 Entry::Occupied(owner) => {
                     self.at(&path, format_args!("the same token as that of `{}`", owner.get()));
                 }
+            }
+        }
+    }
+
+    fn admins(&mut self, gateway: &Gateway) {
+        for admin in gateway.admins.iter().filter(|admin| !gateway.tokens.contains_key(*admin)) {
+            if !self.told(&["gateway", "tokens"]) {
+                let expected = "the name of a principal in `gateway.tokens`";
+                let path = ["gateway", "admins"];
+                self.at(&path, format_args!("`{admin}` has no token; expected {expected}"));
             }
         }
     }
@@ -329,6 +342,7 @@ impl Report<'_> {
         };
         if !rest.is_some_and(whole) {
             let expected = "http://, https://, ws://, wss://, tcp://HOST:PORT or unix:PATH";
+            let url = mask_urls(url);
             self.at(&path("url"), format_args!("`{url}` cannot be reached; expected {expected}"));
         }
         let foreign = [

@@ -106,7 +106,7 @@ fn what_is_misspelt_is_guessed() {
         ),
         (
             "[gateway]\nbanana = 1",
-            "2:1 gateway.banana: unknown key; expected one of accept_rate, call_timeout, drain, hosts, list_deadline, list_max_age, listen, names, origins, ready, session_idle, start_parallel, state_dir, tokens",
+            "2:1 gateway.banana: unknown key; expected one of accept_rate, admins, call_timeout, drain, hosts, list_deadline, list_max_age, listen, names, origins, ready, session_idle, start_parallel, state_dir, tokens",
         ),
         ("[servers.a]\ncomand='x'", "2:1 servers.a.comand: unknown key [did you mean `command`?]"),
     ] {
@@ -124,6 +124,10 @@ fn a_wrong_gateway_is_told_with_what_was_expected() {
         (
             "[gateway]\ndrain = '10 sec'",
             "2:9 gateway.drain: `10 sec` is not a duration such as \"250ms\", \"10s\" or \"5m\"",
+        ),
+        (
+            "[gateway]\ntokens.a = 'x'\nadmins = ['a', 'b']",
+            "3:10 gateway.admins: `b` has no token; expected the name of a principal in `gateway.tokens`",
         ),
         (
             "[gateway]\nlisten = ['localhost']",
@@ -391,6 +395,17 @@ fn an_open_door_is_refused() {
 }
 
 #[test]
+fn an_argument_is_shown_as_it_is_written() {
+    let text = "[servers.a]\ncommand = 'x'\nargs = ['--flag', 'a${PORT}']\n\
+        [servers.b]\ncommand = 'x'\nargs = ['--flag']\n";
+    let config = Config::parse_in(text, "f.toml", &|_| Some("hunter2".to_owned())).unwrap();
+    let [a, b] = ["a", "b"].map(|name| config.servers.get(name).unwrap());
+    assert_eq!(a.args, ["--flag", "ahunter2"]);
+    assert_eq!(a.written_args.as_deref(), Some(&["--flag".to_owned(), "a${PORT}".to_owned()][..]));
+    assert_eq!(b.written_args, None);
+}
+
+#[test]
 fn an_error_shows_the_line_but_no_secret_on_it() {
     let error = parse("[gateway]\ntokens = { a = 'hunter2', b = 'env:NO' }\n").unwrap_err();
     assert_eq!(
@@ -399,8 +414,14 @@ fn an_error_shows_the_line_but_no_secret_on_it() {
          2 | tokens = { a = *********, b = 'env:NO' }\n  |                               ^^^^^^^^\n\n\
          1 error in mcplane.toml"
     );
-    let error = parse("[servers.a]\nurl = 'x'\nenv = { K = 'hunter2', L = 77 }\n").unwrap_err();
-    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+    for text in [
+        "url = 'x'\nenv = { K = 'hunter2', L = 77 }",
+        "url = 'ftp://me:hunter2@h/'",
+        "command = 'x'\nargs = ['--token', 'hunter2', 77]",
+    ] {
+        let error = parse(&format!("[servers.a]\n{text}\n")).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+    }
 }
 
 #[test]

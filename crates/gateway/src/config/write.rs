@@ -65,6 +65,7 @@ impl Page {
         self.set("session_idle", &gateway.session_idle, &default.session_idle);
         self.set("hosts", &gateway.hosts, &default.hosts);
         self.set("origins", &gateway.origins, &default.origins);
+        self.set("admins", &gateway.admins, &default.admins);
         self.set("accept_rate", &gateway.accept_rate, &default.accept_rate);
         self.set("state_dir", &gateway.state_dir, &default.state_dir);
         self.table("gateway.tokens", secrets(&gateway.tokens));
@@ -154,6 +155,7 @@ mod tests {
             hosts = ["a.org"]
             origins = ["https://a.org"]
             accept_rate = 0
+            admins = ["bob"]
             state_dir = "/var/lib/mcplane"
             tokens = { "alice b" = "one", bob = "two" }
             [servers.z]

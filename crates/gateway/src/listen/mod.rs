@@ -24,7 +24,8 @@ pub struct Doors {
 }
 
 enum Door {
-    Http(Listener),
+    /// With whether other machines can reach it.
+    Http(Listener, bool),
     Lines(Listener),
     Stdio,
 }
@@ -49,7 +50,7 @@ impl Doors {
                     let listener = bind(address.to_string().parse()?).await?;
                     let url = format!("http://{}/mcp", listener.local_address());
                     opened.url.get_or_insert(url);
-                    Door::Http(listener)
+                    Door::Http(listener, listen.is_public())
                 }
                 Listen::Tcp(address) => Door::Lines(bind(address.to_string().parse()?).await?),
                 Listen::Unix(path) => Door::Lines(bind(Address::Unix(path.clone())).await?),
@@ -71,7 +72,7 @@ impl Doors {
         self.doors
             .iter()
             .map(|door| match door {
-                Door::Http(listener) => format!("http://{}/mcp", listener.local_address()),
+                Door::Http(listener, _) => format!("http://{}/mcp", listener.local_address()),
                 Door::Lines(listener) => match listener.local_address() {
                     address @ Address::Unix(_) => address.to_string(),
                     address => format!("tcp://{address}"),
@@ -92,9 +93,9 @@ impl Doors {
         for door in self.doors {
             let mut ended = ended.clone();
             let shutdown = async move { drop(ended.wait_for(|ended| *ended).await) };
-            let site = gateway.0.site.clone();
             let serve: Pin<Box<dyn Future<Output = ()> + Send>> = match door {
-                Door::Http(listener) => {
+                Door::Http(listener, is_public) => {
+                    let site = gateway.0.site.at(is_public);
                     Box::pin(http::serve(listener, site, ConnectionLimits::default(), shutdown))
                 }
                 Door::Lines(listener) => {

@@ -7,8 +7,9 @@
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
 //! * `worker` — one of them; `drive` — the loop of its connection; `owner` — whose it is what an
 //!   upstream says and that names no call; `voices` — who may still say something.
-//! * `call` — one request on its way.
+//! * `call` — one request on its way; `address` — what clients hear of where an upstream is.
 
+pub(crate) mod address;
 pub(crate) mod call;
 mod drive;
 mod lane;

@@ -16,8 +16,10 @@ use bytes::Bytes;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Caller;
+use mcplane::transport::process::mask_urls;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+use super::address;
 use super::call::Call;
 use super::lane::Lane;
 use super::start::Connect;
@@ -296,6 +298,8 @@ impl Pool {
 
     /// Something is wrong.
     pub(crate) fn troubled(self: &Arc<Self>, trouble: Trouble) {
+        let short = address::hidden(&trouble.short, self).into_owned();
+        let trouble = Trouble { short, full: mask_urls(&trouble.full) };
         self.hear(Heard::Trouble(trouble.full.clone()));
         self.trouble.store(Some(Arc::new(trouble)));
     }

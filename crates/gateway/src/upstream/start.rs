@@ -71,6 +71,9 @@ impl Connect for Programs {
 
 fn spawn(program: &str, server: &Server) -> Result<Connected> {
     let mut command = Command::new(program).args(&server.args).inherit_env(&server.inherit_env);
+    if let Some(written) = &server.written_args {
+        command = command.shown_args(written);
+    }
     for (name, value) in &server.env {
         command = command.env(name, value.expose());
     }

@@ -13,6 +13,7 @@ use mcplane::transport::process::{Running, Tree};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{interval, sleep, sleep_until, timeout_at};
 
+use super::address;
 use super::drive::{Drive, End};
 use super::pool::{Pool, Trouble};
 use super::start::Connected;
@@ -216,9 +217,9 @@ impl Supervisor {
             report = Some(running.report().to_string());
             stop(pool, running, self.place.clone());
         }
-        drive.abandon(match &end {
-            End::Broken(why) => why,
-            _ => "it was stopped",
+        drive.abandon(&match &end {
+            End::Broken(why) => address::hidden(why, pool),
+            _ => "it was stopped".into(),
         });
         // However it ended, another one has its place already.
         (if leaves { End::Left } else { end }, report, was_ready)

@@ -10,7 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub use mcplane_process::observe::{Tree, Usage};
 pub use mcplane_process::{
-    Child, Command, Exit, ExitReport, INHERITED, Rung, SpawnError, Stderr, StderrTail,
+    Child, Command, Exit, ExitReport, INHERITED, Rung, SpawnError, Stderr, StderrTail, mask_urls,
+    mask_words,
 };
 
 use super::Transport;
