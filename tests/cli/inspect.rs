@@ -110,3 +110,23 @@ fn ctrl_c_leaves_no_process_behind() {
     let ended = running.wait(LIMIT).left_nothing();
     assert!(ended.stdout.is_empty(), "{ended}");
 }
+
+/// What a server says of an error may forge a line, or command the terminal.
+#[test]
+fn an_error_commands_no_terminal() {
+    let said = r"\u001b]0;x\u0007\u009b2J\u202e\nmcplane: forged";
+    let error =
+        format!(r#"{{"jsonrpc":"2.0","id":%s,"error":{{"code":-32000,"message":"{said}"}}}}"#);
+    let script = format!(
+        "while read -r line; do id=$(echo \"$line\" | sed 's/.*\"id\":\\([0-9]*\\).*/\\1/'); \
+         printf '%s\\n' '{error}' | sed \"s/%s/$id/\"; done"
+    );
+    for options in [&[][..], &["--json"], &["--tool", "a"]] {
+        let words = [&["inspect", "--era", "legacy"], options, &["--", "sh", "-c", &script]];
+        let ended = mcplane(&words.concat(), LIMIT).left_nothing();
+        let shown = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(shown.contains("forged"), "{ended}");
+        assert!(!shown.contains(|c: char| "\u{1b}\u{7}\u{9b}\u{202e}".contains(c)), "{ended}");
+        assert!(!shown.lines().any(|line| line.starts_with("mcplane: forged")), "{ended}");
+    }
+}

@@ -23,6 +23,7 @@ use clap::Args;
 use mcplane::client::{Client, ClientBuilder, EraChoice};
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::method::Method;
+use mcplane::proto::text::is_active;
 use mcplane::proto::version::Revision;
 use mcplane::transport::http::client::DroppedTools;
 use mcplane::transport::process::Command;
@@ -35,6 +36,8 @@ use serde_json::{Map, Value, json};
 use reach::Unreached;
 use report::{Identity, Report};
 use text::Style;
+
+use crate::report::say;
 
 /// Everything went well.
 const OK: u8 = 0;
@@ -110,7 +113,7 @@ pub(crate) async fn run(args: InspectArgs) -> anyhow::Result<ExitCode> {
         None => overview(&client, &name, args.json).await?,
     };
     for tool in dropped.iter().flat_map(DroppedTools::list) {
-        eprintln!("note: tool `{}` is left out: {}", tool.name, tool.reason);
+        say(&format!("note: tool `{}` is left out: {}", tool.name, tool.reason));
     }
     client.close().await;
     Ok(ExitCode::from(code))
@@ -149,11 +152,11 @@ fn builder(args: &InspectArgs) -> ClientBuilder {
         .revision(args.era)
         .timeout(args.timeout)
         .on_elicit(async |_| {
-            eprintln!("note: the server asked the user something; declined");
+            say("note: the server asked the user something; declined");
             ElicitResult::decline()
         })
         .on_sample(async |_| {
-            eprintln!("note: the server asked for a model's answer; declined");
+            say("note: the server asked for a model's answer; declined");
             Err(ErrorObject::new(Code::USER_REJECTED, "inspect has no model to ask"))
         })
 }
@@ -163,17 +166,17 @@ async fn overview(client: &Client, command: &str, json: bool) -> anyhow::Result<
     let silent = report.problems.iter().any(|problem| problem.timed_out);
     if silent && report.capabilities.is_none() && !json {
         let first = report.problems.iter().map(|problem| problem.error.as_str()).next();
-        eprintln!("error: {}; {}", first.unwrap_or_default(), silence(client));
+        say(&format!("error: {}; {}", first.unwrap_or_default(), silence(client)));
         return Ok(UNREACHABLE);
     }
     let text =
         if json { document(&report)? } else { page::page(&report, command, Style::of_stdout()) };
     print(&text)?;
     for problem in &report.problems {
-        eprintln!("error: {}: {}", problem.request, problem.error);
+        say(&format!("error: {}: {}", problem.request, problem.error));
     }
     if silent {
-        eprintln!("{}", silence(client));
+        say(&silence(client));
     }
     Ok(if report.problems.is_empty() {
         OK
@@ -229,12 +232,12 @@ impl Call {
                     print(&text)?;
                 }
                 if failed {
-                    eprintln!("error: the tool `{}` says that it failed", self.name);
+                    say(&format!("error: the tool `{}` says that it failed", self.name));
                 }
                 Ok(if failed { REFUSED } else { OK })
             }
             (Ok(_), Some(Err(error))) => {
-                eprintln!("error: the answer to `{}` cannot be read: {error}", self.method);
+                say(&format!("error: the answer to `{}` cannot be read: {error}", self.method));
                 Ok(UNREACHABLE)
             }
             (Ok(_), None) => Ok(OK),
@@ -244,7 +247,7 @@ impl Call {
                 } else {
                     error.to_string()
                 };
-                eprintln!("error: `{}` of `{}`: {why}", self.method, self.name);
+                say(&format!("error: `{}` of `{}`: {why}", self.method, self.name));
                 let answered = error.is_rpc() || error.is_misuse();
                 Ok(if answered { REFUSED } else { UNREACHABLE })
             }
@@ -320,7 +323,13 @@ fn silence(client: &Client) -> String {
 }
 
 fn document(value: &impl Serialize) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(value).map(|json| json + "\n")
+    let json = serde_json::to_string_pretty(value)?;
+    // Text in JSON may command a terminal, too, and may as well be escaped there.
+    let safe = |c: char| match c {
+        c if is_active(c) && c != '\n' => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    Ok(json.chars().map(safe).collect::<String>() + "\n")
 }
 
 /// Writes to stdout. A reader that has seen enough (`| head`) is no error.
@@ -333,7 +342,7 @@ fn print(text: &str) -> io::Result<()> {
 }
 
 fn complain(what: &str, code: u8) -> ExitCode {
-    eprintln!("error: {what}");
+    say(&format!("error: {what}"));
     ExitCode::from(code)
 }
 

@@ -1,12 +1,14 @@
 //! `mcplane report`: results in other forms.
 
+use std::borrow::Cow;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use mcplane::proto::text::{line, page};
 use mcplane_lab::report::{Document, schema};
 use serde::Serialize;
 
@@ -247,20 +249,44 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     write(path, &format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
-/// Writes to stderr. A reader that has gone away must change no exit code, and `eprint!` panics.
-pub fn to_stderr(text: &str) {
-    // There is nowhere left to say that it failed.
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+/// Says something of a server on stderr: on one line, and on those that quote its stderr.
+pub fn say(text: &str) {
+    const QUOTE: &str = "\n  | ";
+    let lines: Vec<_> = text.split(QUOTE).map(line).collect();
+    to_stderr(&format!("{}\n", lines.join(QUOTE)));
 }
 
-/// Writes to stdout. A reader that has gone away wants no more of it.
+/// Writes to stderr. A reader that has gone away must change no exit code, and `eprint!` panics.
+/// Whatever a server has put into the text commands no terminal.
+pub fn to_stderr(text: &str) {
+    // There is nowhere left to say that it failed.
+    let _ = io::stderr().lock().write_all(page(text).as_bytes());
+}
+
+/// Writes to stdout; on a terminal without what would command it, but with colours. A reader that has
+/// gone away wants no more of it.
 ///
 /// # Errors
 /// When it cannot be written for another reason.
 pub fn to_stdout(text: &str) -> io::Result<()> {
+    let text = if io::stdout().is_terminal() { coloured(text) } else { Cow::Borrowed(text) };
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }
+}
+
+/// A page whose only active parts are colours: `ESC [ digits m`.
+fn coloured(text: &str) -> Cow<'_, str> {
+    let mut parts = text.split('\u{1b}');
+    let mut out = page(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        let is_colour = part.strip_prefix('[').is_some_and(|rest| {
+            rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
+        });
+        out.push_str(if is_colour { "\u{1b}" } else { "\\u{1b}" });
+        out.push_str(&page(part));
+    }
+    Cow::Owned(out)
 }

@@ -12,6 +12,7 @@ use mcplane_gateway::listen::Doors;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::endpoint::announce;
+use crate::report::to_stderr;
 
 /// How long the process may take to end after everything in it has.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -260,7 +261,7 @@ async fn reload(
         };
         match outcome {
             Ok(()) => eprintln!("mcplane: {} was read again", path.display()),
-            Err(error) => eprintln!("mcplane: nothing was changed: {error:#}"),
+            Err(error) => to_stderr(&format!("mcplane: nothing was changed: {error:#}\n")),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use mcplane::Service;
 use mcplane::proto::error::shorten;
+use mcplane::proto::text::line;
 use mcplane::transport::http::server::Endpoint;
 use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::sleep;
@@ -30,6 +31,8 @@ const READY_SHARE: u32 = 10;
 
 /// Names and URIs of one server, other servers' by right, that are told one by one.
 const SHADOWED_TOLD_MAX: usize = 10;
+/// What begins each line that is quoted of a server's stderr.
+const QUOTE: &str = "\n  | ";
 
 /// Troubles that a slow listener may fall behind before it misses some.
 const TROUBLES_MAX: usize = 256;
@@ -190,8 +193,8 @@ impl Gateway {
         }
     }
 
-    /// What goes wrong with servers from here on, one line or more each: for the log of whoever runs
-    /// the gateway. It may quote what servers print.
+    /// What goes wrong with servers from here on, one line each: for the log of whoever runs the
+    /// gateway. It may quote what servers print, but nothing in it can command a terminal.
     #[must_use]
     pub fn troubles(&self) -> Troubles {
         Troubles(self.0.troubles.subscribe())
@@ -290,8 +293,7 @@ impl Gateway {
         let told = (!told.is_empty()).then(|| Arc::new(told));
         let before = upstream.misnamed.swap(told.clone());
         if let Some(told) = told.filter(|told| before.as_ref() != Some(told)) {
-            // Nobody need listen.
-            let _ = self.0.troubles.send(format!("{}: {told}", upstream.name));
+            told.lines().for_each(|clash| self.trouble(&upstream.name, clash));
         }
     }
 
@@ -323,11 +325,15 @@ impl Gateway {
         match word {
             News::Offer(name, changes) => self.rebuild(&[(name, changes)]),
             News::Updated(upstream, uri) => self.updated(&upstream, &uri),
-            // Nobody need listen.
-            News::Trouble(upstream, what) => {
-                let _ = self.0.troubles.send(format!("{upstream}: {what}"));
-            }
+            News::Trouble(upstream, what) => self.trouble(&upstream, &what),
         }
+    }
+
+    /// Says what is wrong with a server, on one line whatever the server has said.
+    fn trouble(&self, upstream: &str, what: &str) {
+        let what = what.replace(QUOTE, " | ");
+        // Nobody need listen.
+        let _ = self.0.troubles.send(format!("{upstream}: {}", line(&what)));
     }
 
     fn updated(&self, upstream: &str, uri: &str) {
@@ -390,4 +396,21 @@ fn naming(config: &Config) -> Naming {
     };
     let servers = config.servers.iter().map(|(name, server)| (name.into(), rules(server)));
     Naming { prefix, servers: servers.collect(), absent: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_trouble_is_one_line_that_commands_nothing() {
+        let gateway = Gateway::start(Config::default()).unwrap();
+        let mut troubles = gateway.troubles();
+        gateway.trouble(
+            "a",
+            "it said \u{1b}]0;x\u{7}\nmcplane: forged; last lines:\n  | one\n  | two",
+        );
+        let told = "a: it said \\u{1b}]0;x\\u{7}\\nmcplane: forged; last lines: | one | two";
+        assert_eq!(troubles.next().await.unwrap(), told);
+    }
 }

@@ -1,5 +1,6 @@
 //! Why nothing was measured.
 
+use mcplane_proto::text::is_active;
 use thiserror::Error as ThisError;
 
 use crate::plan::PlanError;
@@ -65,7 +66,7 @@ impl Error {
 pub(crate) fn shorten(text: &[u8]) -> String {
     const SHOWN_CHARS_MAX: usize = 300;
     let text = String::from_utf8_lossy(text);
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let plain = |c: char| if is_active(c) { ' ' } else { c };
     let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).map(plain).collect();
     if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
         shown.push('…');

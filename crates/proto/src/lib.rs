@@ -15,6 +15,7 @@
 //! * [`session`] — the conversation: handshakes, pending requests, cancellation, progress,
 //!   multi-round trips, subscriptions, timeouts.
 //! * [`translate`] — what one side said, as the other side's revision says it: the era bridge.
+//! * [`text`] — what peers say, for people: safe on a terminal and in a log.
 //! * [`limits`] — every bound, with its unit and its reason.
 
 pub mod error;
@@ -26,6 +27,7 @@ pub mod message;
 pub mod meta;
 pub mod method;
 pub mod session;
+pub mod text;
 pub mod translate;
 pub mod types;
 pub mod version;

@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, stdout};
 
+use mcplane::proto::text::{is_active, page};
+
 /// Widest line of a page, in columns.
 pub(super) const WIDTH: usize = 100;
 
@@ -47,16 +49,13 @@ impl Style {
 
     /// A server's text as it is; on a terminal without what would command it.
     pub(super) fn verbatim(self, text: &str) -> String {
-        if !self.terminal {
-            return text.to_owned();
-        }
-        text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+        if self.terminal { page(text).into_owned() } else { text.to_owned() }
     }
 }
 
-/// A server's text on one line: no control characters, one space between words.
+/// A server's text on one line: nothing that commands a terminal, one space between words.
 pub(super) fn line(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words = text.split(|c: char| c.is_whitespace() || is_active(c));
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
@@ -141,9 +140,9 @@ mod tests {
 
     #[test]
     fn nothing_commands_the_terminal() {
-        assert_eq!(line("a\u{1b}[31mb\n\n  c\u{7}d"), "a [31mb c d");
+        assert_eq!(line("a\u{1b}[31mb\n\n  c\u{7}d\u{202e}e"), "a [31mb c d e");
         let terminal = Style { terminal: true, colours: false };
-        assert_eq!(terminal.verbatim("a\u{1b}]0;x\u{7}\n\tb"), "a]0;x\n\tb");
+        assert_eq!(terminal.verbatim("a\u{1b}]0;x\u{7}\n\tb"), "a\\u{1b}]0;x\\u{7}\n\tb");
         assert_eq!(Style::PLAIN.verbatim("a\u{1b}b"), "a\u{1b}b");
     }
 

@@ -11,9 +11,10 @@ use mcplane_proto::error::Code;
 use mcplane_proto::limits::PROBE_TIMEOUT;
 use mcplane_proto::message::{Kind, Part};
 use mcplane_proto::meta::{CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION};
+use mcplane_proto::text::line;
 use mcplane_proto::{Era, Message, Method, Revision};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -396,8 +397,16 @@ struct DiscoveredMeta {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Named {
+    #[serde(deserialize_with = "safe")]
     name: Option<String>,
+    #[serde(deserialize_with = "safe")]
     version: Option<String>,
+}
+
+/// What a server calls itself is printed on terminals and in logs.
+fn safe<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    Ok(text.map(|text| line(&text).into_owned()))
 }
 
 #[derive(Deserialize)]
