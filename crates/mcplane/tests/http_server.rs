@@ -1,5 +1,6 @@
 //! The contract of the HTTP endpoint, byte for byte: both eras, sessions, streams, refusals.
 //!
+//! * `crowd` — more connections than fit.
 //! * `ladder` — which era a request is of, and the status of every refusal.
 //! * `mirror` — the headers that repeat the body (2026-07-28).
 //! * `modern` — requests of 2026-07-28: streams, cancellation, subscriptions.
@@ -15,6 +16,8 @@
 #![allow(clippy::indexing_slicing, reason = "a test may panic")]
 #![allow(unreachable_pub, reason = "modules of one test")]
 
+#[path = "http_server/crowd.rs"]
+mod crowd;
 #[path = "http_server/ladder.rs"]
 mod ladder;
 #[path = "http_server/legacy_sse.rs"]

@@ -233,6 +233,28 @@ async fn the_gate_refuses_and_recovers() {
 }
 
 #[tokio::test]
+async fn who_says_nothing_is_not_counted_and_makes_room() {
+    let limits = limits().accepts_per_s(1).accepts_burst(3).connections_max(3);
+    let server = Running::start("127.0.0.1:0", limits, service().0).await;
+    let mut known = server.served().await.expect("the burst");
+    let mut silent = Vec::new();
+    for n in 0..50 {
+        let mut stream = server.raw().await;
+        if n == 0 {
+            stream.write_all(b"{").await.unwrap();
+        }
+        silent.push(stream);
+    }
+    server.served().await.expect("there is a place, and a token");
+    for stream in &mut silent[..40] {
+        ends(stream).await;
+    }
+    known.get_mut().write_all(call(2, "echo").as_bytes()).await.unwrap();
+    assert_eq!(line(&mut known).await["id"], 2, "who is known stays");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_full_server_refuses_until_a_place_is_free() {
     let server = Running::start("127.0.0.1:0", limits().connections_max(2), service().0).await;
     let first = server.served().await.expect("a place");
@@ -249,13 +271,15 @@ async fn permits_count_connections_and_refusals_say_when() {
     let limits = limits().connections_max(1);
     let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap(), limits).await.unwrap();
     let address = listener.local_address().to_string();
-    let _clients = [TcpStream::connect(&address).await, TcpStream::connect(&address).await];
+    let mut client = TcpStream::connect(&address).await.unwrap();
+    client.write_all(b"x").await.unwrap();
     let first = listener.accept().await;
     assert_eq!((first.admission(), listener.connections()), (Admission::Admitted, 1));
+    let (stream, permit) = first.handshake().await.unwrap();
+    let _other = TcpStream::connect(&address).await.unwrap();
     let second = listener.accept().await;
     let Admission::Refused { retry_after } = second.admission() else { panic!("no place") };
     assert!(retry_after > Duration::ZERO);
-    let (stream, permit) = first.handshake().await.unwrap();
     drop(stream);
     assert_eq!(listener.connections(), 1, "the permit is still held");
     drop(permit);

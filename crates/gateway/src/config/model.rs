@@ -80,7 +80,7 @@ pub struct Gateway {
     /// The principals that may use `/admin/*`. Where nobody has a token, whoever comes in at a
     /// loopback address may. Default: none.
     pub admins: Vec<String>,
-    /// New connections per second and listener; 0 is no limit. Default: 100.
+    /// New connections per second of one client's address; 0 is no limit. Default: 100.
     pub accept_rate: u32,
     /// The folder of the discovery file and of the last good lists. Default:
     /// `$XDG_STATE_HOME/mcplane`, else `~/.local/state/mcplane` (`%LOCALAPPDATA%\mcplane` on

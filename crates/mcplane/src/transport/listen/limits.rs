@@ -45,20 +45,24 @@ impl Default for Limits {
 
 impl Limits {
     /// Connections at the same time; 16,384 unless set. Each costs a descriptor, a task and its
-    /// buffers: see that the process may open as many files.
+    /// buffers: see that the process may open as many files. Where all places are taken, a new
+    /// connection gets the place of the one that has been silent, or refused as no guest, for
+    /// longest; if there is none of these, it is refused itself.
     pub const fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections;
         self
     }
 
-    /// New connections per second, over longer times; 100 unless set, 0 for no limit. A client
-    /// that connects for each call is slowed down before it takes the server from the others.
+    /// New connections per second of one client's address (of IPv6: of its network of 64 bits), over
+    /// longer times; 100 unless set, 0 for no limit. All clients together may have eight times as
+    /// many. A connection counts with its first byte. A client that connects for each call is
+    /// slowed down before it takes the server from the others.
     pub const fn accepts_per_s(mut self, connections: u32) -> Self {
         self.accepts_per_s = connections;
         self
     }
 
-    /// New connections at once, after a pause; 200 unless set. A fleet that restarts together
+    /// New connections of one address at once, after a pause; 200 unless set. A fleet that restarts together
     /// should get in.
     pub const fn accepts_burst(mut self, connections: u32) -> Self {
         self.accepts_burst = connections;

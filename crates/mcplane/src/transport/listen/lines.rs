@@ -1,12 +1,13 @@
 //! A server on a socket: one message per line, on every connection.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use tokio::io::{ReadHalf, WriteHalf};
 
 use super::connections::{Connections, End};
 use super::patient::Patient;
-use super::{Admission, Incoming, Limits, Listener, Stream};
+use super::{Admission, Arrived, Incoming, Limits, Listener, Stream};
 use crate::error::Result;
 use crate::server::Service;
 use crate::transport::Transport;
@@ -31,12 +32,18 @@ pub async fn serve(listener: Listener, service: Service, shutdown: impl Future<O
     connections.await.drain(limits.drain).await;
 }
 
-async fn converse(incoming: Incoming, service: Service, limits: Limits, end: End) {
-    if incoming.admission() != Admission::Admitted {
+async fn converse(incoming: Incoming, service: Service, limits: Limits, mut end: End) {
+    let arrived = tokio::select! {
+        biased;
+        () = &mut end => return,
+        arrived = incoming.arrive(limits.first_byte) => arrived,
+    };
+    let Ok(Arrived { stream, admission: Admission::Admitted, place, mut lost }) = arrived else {
         return;
-    }
-    let Ok((stream, _permit)) = incoming.handshake().await else { return };
+    };
+    let place = Arc::new(place);
     let (stream, closed) = Patient::new(stream, &limits, end);
+    let stream = stream.settling(Arc::clone(&place));
     let gone = async {
         match closed.await {
             Ok(()) => tokio::time::sleep(limits.half_closed).await,
@@ -49,7 +56,9 @@ async fn converse(incoming: Incoming, service: Service, limits: Limits, end: End
         // How a connection breaks concerns nobody but its client.
         _ = service.serve_socket(Connection(stream)) => {}
         () = gone => {}
+        () = &mut lost => {}
     }
+    drop(place);
 }
 
 struct Connection(Patient<Stream>);

@@ -7,6 +7,10 @@
 //!
 //! A connection beyond a bound is not left waiting in the kernel: it is accepted and marked
 //! [`Admission::Refused`], so that whoever serves it can say so (503 on HTTP) or hang up at once.
+//!
+//! Nobody is kept out by connections that say nothing: new ones are counted by their first byte, for
+//! each client's address, and where no place is free, the one that has been of no use for longest
+//! gives its own up.
 
 mod address;
 mod connections;
@@ -14,6 +18,7 @@ mod gate;
 mod limits;
 mod lines;
 mod patient;
+mod places;
 mod stream;
 
 use std::fmt;
@@ -22,8 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 pub use address::Address;
 pub use limits::Limits;
@@ -36,7 +40,10 @@ pub(crate) use {
     patient::Patient,
 };
 
-use gate::Gate;
+pub(crate) use places::{Lost, Place};
+
+use gate::Gates;
+use places::Places;
 
 use crate::error::{Error, Result};
 #[cfg(feature = "tls")]
@@ -63,12 +70,17 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 pub struct Listener {
     socket: Socket,
     address: Address,
-    limits: Limits,
-    gate: Mutex<Gate>,
-    places: Arc<Semaphore>,
-    refusals: Arc<Semaphore>,
+    places: Arc<Places>,
+    door: Arc<Door>,
     #[cfg(feature = "tls")]
     tls: Option<ServerTls>,
+}
+
+/// What new connections pass.
+struct Door {
+    limits: Limits,
+    gates: Mutex<Gates>,
+    refusals: Arc<Places>,
 }
 
 #[derive(Debug)]
@@ -98,10 +110,12 @@ impl Listener {
         Ok(Self {
             socket,
             address,
-            gate: Mutex::new(Gate::new(limits.accepts_per_s, limits.accepts_burst)),
-            places: Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS))),
-            refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
-            limits,
+            places: Places::new(limits.connections_max),
+            door: Arc::new(Door {
+                gates: Mutex::new(Gates::new(limits.accepts_per_s, limits.accepts_burst)),
+                refusals: Places::new(REFUSALS_MAX),
+                limits,
+            }),
             #[cfg(feature = "tls")]
             tls: None,
         })
@@ -122,15 +136,14 @@ impl Listener {
     }
 
     /// The limits that it was bound with.
-    pub const fn limits(&self) -> &Limits {
-        &self.limits
+    pub fn limits(&self) -> &Limits {
+        &self.door.limits
     }
 
     /// Admitted connections whose [`Permit`] is held.
     #[must_use]
     pub fn connections(&self) -> usize {
-        let max = self.limits.connections_max.min(Semaphore::MAX_PERMITS);
-        max.saturating_sub(self.places.available_permits())
+        self.places.taken()
     }
 
     /// The next connection. Never fails: a failed accept, as when descriptors run out, is tried
@@ -140,7 +153,7 @@ impl Listener {
         loop {
             match self.accept_one().await {
                 Ok((stream, peer)) => {
-                    if let Some(incoming) = self.admit(stream, peer, Instant::now()) {
+                    if let Some(incoming) = self.admit(stream, peer) {
                         return incoming;
                     }
                 }
@@ -164,7 +177,7 @@ impl Listener {
             }
             Socket::Unix(socket, _) => {
                 let stream = socket.accept().await?.0;
-                if !self.limits.any_user && !is_ours(stream.peer_cred()?.uid()) {
+                if !self.door.limits.any_user && !is_ours(stream.peer_cred()?.uid()) {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
                 Ok((Stream::Unix(stream), PeerAddress::Unix))
@@ -172,31 +185,21 @@ impl Listener {
         }
     }
 
-    /// `None` if so many are being refused already that this one is closed without a word.
-    fn admit(&self, stream: Stream, peer: PeerAddress, now: Instant) -> Option<Incoming> {
-        // The place first: a full server must not spend the rate of the time after.
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let admitted = match place {
-            Ok(place) => {
-                let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-                gate.admit(now).map(|()| place)
-            }
-            Err(_) => Err(FULL_RETRY),
-        };
-        let (admission, permit) = match admitted {
-            Ok(place) => (Admission::Admitted, place),
-            Err(retry_after) => {
-                let refusal = Arc::clone(&self.refusals).try_acquire_owned().ok()?;
-                (Admission::Refused { retry_after }, refusal)
-            }
+    /// `None` if nobody can be told, either, that there is no place.
+    fn admit(&self, stream: Stream, peer: PeerAddress) -> Option<Incoming> {
+        let (admission, (place, lost)) = match self.places.take() {
+            Some(place) => (Admission::Admitted, place),
+            None => (Admission::Refused { retry_after: FULL_RETRY }, self.door.refusals.take()?),
         };
         Some(Incoming {
             stream,
             peer,
             admission,
-            permit: Permit(permit),
+            place,
+            lost,
+            door: Arc::clone(&self.door),
             #[cfg(feature = "tls")]
-            tls: self.tls.clone().map(|tls| (tls, self.limits.handshake)),
+            tls: self.tls.clone(),
         })
     }
 }
@@ -208,14 +211,24 @@ impl fmt::Debug for Listener {
 }
 
 /// An accepted connection, before a byte of it was read.
-#[derive(Debug)]
 pub struct Incoming {
     stream: Stream,
     peer: PeerAddress,
     admission: Admission,
-    permit: Permit,
+    place: Place,
+    lost: Lost,
+    door: Arc<Door>,
     #[cfg(feature = "tls")]
-    tls: Option<(ServerTls, Duration)>,
+    tls: Option<ServerTls>,
+}
+
+/// A connection whose client has begun to speak.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) stream: Stream,
+    pub(crate) admission: Admission,
+    pub(crate) place: Place,
+    pub(crate) lost: Lost,
 }
 
 impl Incoming {
@@ -225,26 +238,82 @@ impl Incoming {
         self.peer
     }
 
-    /// Whether it may be served.
+    /// Whether there is a place for it. The rate of new connections is a matter of
+    /// [`handshake`](Self::handshake), for who says nothing does not count.
     #[must_use]
     pub const fn admission(&self) -> Admission {
         self.admission
     }
 
-    /// The stream, after the TLS handshake if there is one to make: call it in the connection's
-    /// own task, so that a slow handshake holds up nobody. Keep the [`Permit`] for as long as the
-    /// connection lives.
+    /// The stream, once its client has begun to speak, and after the TLS handshake if there is one
+    /// to make: call it in the connection's own task, so that a slow client holds up nobody. Keep
+    /// the [`Permit`] for as long as the connection lives. Until then the place may be lost to a
+    /// newer connection.
     ///
     /// # Errors
-    /// The handshake fails or takes longer than [`Limits::handshake`].
+    /// The client says nothing within [`Limits::first_byte`], there are too many like it, or the
+    /// handshake fails or takes longer than [`Limits::handshake`].
     pub async fn handshake(self) -> io::Result<(Stream, Permit)> {
-        #[cfg(feature = "tls")]
-        if let Some((tls, limit)) = self.tls {
-            let shaken = tokio::time::timeout(limit, tls.accept(self.stream)).await;
-            let stream = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-            return Ok((Stream::Tls(Box::new(stream)), self.permit));
+        let silence = self.door.limits.first_byte;
+        let arrived = self.arrive(silence).await?;
+        if arrived.admission != Admission::Admitted {
+            return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        Ok((self.stream, self.permit))
+        arrived.place.settle();
+        Ok((arrived.stream, Permit(arrived.place)))
+    }
+
+    /// The same for who can say why a connection is refused, and keeps watch on its place.
+    pub(crate) async fn arrive(mut self, silence: Duration) -> io::Result<Arrived> {
+        tokio::select! {
+            biased;
+            () = &mut self.lost => return Err(io::ErrorKind::ConnectionAborted.into()),
+            heard = timeout(silence, self.stream.hears()) => match heard {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+            },
+        }
+        if self.admission == Admission::Admitted {
+            let mut gates = self.door.gates.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(retry_after) = gates.admit(self.peer, Instant::now()) {
+                let refusal = self.door.refusals.take();
+                let refusal = refusal.ok_or(io::ErrorKind::ConnectionRefused)?;
+                (self.place, self.lost) = refusal;
+                self.admission = Admission::Refused { retry_after };
+            }
+        }
+        let Self { stream, admission, place, lost, .. } = self;
+        #[cfg(feature = "tls")]
+        let (stream, lost) = match self.tls {
+            Some(tls) => shake(stream, tls, self.door.limits.handshake, lost).await?,
+            None => (stream, lost),
+        };
+        Ok(Arrived { stream, admission, place, lost })
+    }
+}
+
+#[cfg(feature = "tls")]
+async fn shake(
+    stream: Stream,
+    tls: ServerTls,
+    limit: Duration,
+    mut lost: Lost,
+) -> io::Result<(Stream, Lost)> {
+    tokio::select! {
+        biased;
+        () = &mut lost => Err(io::ErrorKind::ConnectionAborted.into()),
+        shaken = timeout(limit, tls.accept(stream)) => {
+            let stream = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+            Ok((Stream::Tls(Box::new(stream)), lost))
+        }
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("peer", &self.peer).finish_non_exhaustive()
     }
 }
 
@@ -263,7 +332,7 @@ pub enum Admission {
 
 /// A connection's place among those that are served at the same time; free again on drop.
 #[derive(Debug)]
-pub struct Permit(#[allow(dead_code, reason = "held")] OwnedSemaphorePermit);
+pub struct Permit(#[allow(dead_code, reason = "held")] Place);
 
 async fn bind_tcp(host: &str, port: u16, limits: &Limits) -> Result<(TcpListener, Address)> {
     let cannot = |error| Error::io(format!("cannot listen on {host}:{port}"), error);

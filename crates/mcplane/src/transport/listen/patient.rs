@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::Limits;
 use super::connections::End;
+use super::{Limits, Place};
 use crate::stages::{self, Stage};
 
 /// How long, and for how many bytes, what the peer still sends is thrown away once we have said the
@@ -55,6 +55,8 @@ pub(crate) struct Patient<S> {
     /// Says whether the peer is still sending what nobody will read.
     unread: Option<Arc<AtomicBool>>,
     lingers: Option<Lingers>,
+    /// The connection's place until the first line has come.
+    newcomer: Option<Arc<Place>>,
 }
 
 /// Our side is shut down; the peer's is not.
@@ -83,6 +85,7 @@ impl<S> Patient<S> {
             stall_max: limits.stall,
             unread: None,
             lingers: None,
+            newcomer: None,
         };
         (patient, peer_closed)
     }
@@ -94,7 +97,16 @@ impl<S> Patient<S> {
         self
     }
 
-    fn heard(&mut self) {
+    /// Settles in its place with the first line.
+    pub(crate) fn settling(mut self, place: Arc<Place>) -> Self {
+        self.newcomer = Some(place);
+        self
+    }
+
+    fn heard(&mut self, bytes: &[u8]) {
+        if let Some(place) = self.newcomer.take_if(|_| memchr::memchr(b'\n', bytes).is_some()) {
+            place.settle();
+        }
         if !self.spoken {
             self.spoken = true;
             self.silence = self.idle.map(|idle| Box::pin(sleep(idle)));
@@ -159,7 +171,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
             Poll::Ready(Ok(())) => {
                 Stage::Read.since(start);
                 if buffer.filled().len() > before {
-                    this.heard();
+                    this.heard(buffer.filled().get(before..).unwrap_or_default());
                 } else if let Some(closed) = this.closed.take() {
                     let _ = closed.send(());
                 }

@@ -53,6 +53,19 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// Waits for the first byte and leaves it where it is. `false` if the peer has gone without
+    /// one.
+    pub(super) async fn hears(&self) -> io::Result<bool> {
+        match self {
+            Self::Tcp(stream) => Ok(stream.peek(&mut [0]).await? > 0),
+            Self::Unix(stream) => stream.readable().await.map(|()| true),
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => Ok(true),
+        }
+    }
+}
+
 /// Calls the same function of whichever stream it is.
 macro_rules! each {
     ($self:ident, $stream:ident => $call:expr) => {

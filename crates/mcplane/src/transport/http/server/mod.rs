@@ -217,6 +217,9 @@ impl Endpoint {
             None => None,
             Some(authenticate) => Some(authenticate.authenticate(head).await?),
         };
+        if let Some(newcomer) = head.extensions.remove::<serve::Newcomer>() {
+            newcomer.settle();
+        }
         #[cfg(feature = "websocket")]
         if let Some(config) = &config.websocket
             && websocket::server::is_upgrade(head)
@@ -246,6 +249,11 @@ impl Endpoint {
             (&Method::DELETE, None) => self.delete(&head.headers, principal.as_deref()),
             _ => Err(Refusal::not_allowed("GET, POST, DELETE")),
         }
+    }
+
+    /// Whether a page at this path is for everybody.
+    fn is_open(&self, path: &str) -> bool {
+        self.0.config.pages.as_ref().is_some_and(|pages| pages.has(path) && pages.is_open(path))
     }
 
     /// The right to be answered, which comes before the first byte of a body.

@@ -20,7 +20,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::refusal::Refusal;
 use super::{Account, Body, Endpoint};
-use crate::transport::listen::{Admission, Connections, End, Incoming, Listener, Patient};
+use crate::transport::listen::{
+    Admission, Arrived, Connections, End, Incoming, Listener, Patient, Place,
+};
 
 /// Bytes of bodies that a client of HTTP/2 may send before anybody reads them: of one request, and of
 /// all requests of a connection. It is what a connection costs whose bodies nobody wants.
@@ -78,7 +80,8 @@ impl Site for Endpoint {
 /// Serves every connection of `listener` until `shutdown` comes: HTTP/1.1, and HTTP/2 by ALPN or
 /// prior knowledge.
 ///
-/// * A connection beyond the listener's limits gets 503 with `Retry-After` and is closed.
+/// * A connection beyond the listener's limits gets 503 with `Retry-After` and is closed; open
+///   [`Pages`](super::Pages) are answered all the same.
 /// * At shutdown, streams end, what is in flight may finish within
 ///   [`Limits::drain`](crate::transport::listen::Limits::drain), and whatever is left is cancelled.
 ///
@@ -108,21 +111,22 @@ struct Shared {
 }
 
 /// One connection, from its handshake to its end.
-async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
-    let refused = match incoming.admission() {
-        Admission::Admitted => None,
-        Admission::Refused { retry_after } => Some(retry_after),
+async fn converse(incoming: Incoming, shared: Arc<Shared>, mut end: End) {
+    let began = Instant::now();
+    let arrived = tokio::select! {
+        biased;
+        () = &mut end => return,
+        arrived = incoming.arrive(shared.limits.header) => arrived,
     };
-    let Ok((stream, _permit)) = incoming.handshake().await else { return };
+    let Ok(Arrived { stream, admission, place, mut lost }) = arrived else { return };
+    let visit = Arc::new(Visit::new(&shared, admission, place, began));
     let never = End::new(std::future::pending());
-    let visit = Arc::new(Visit::new(&shared, refused));
     let (stream, _) = Patient::new(stream, &shared.listen, never);
     let stream = stream.lingering_if(Arc::clone(&visit.unread));
     let service = service_fn(|request| Active::new(&visit).answer(request));
     let builder = builder(shared.limits);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let mut end = pin!(end);
     let mut ending = false;
     loop {
         tokio::select! {
@@ -133,6 +137,7 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, end: End) {
                 ending = true;
                 connection.as_mut().graceful_shutdown();
             }
+            () = &mut lost => return,
             () = sleep_until(visit.deadline()) => {
                 if visit.is_idle() && visit.deadline() <= Instant::now() {
                     return;
@@ -190,6 +195,7 @@ struct Visit {
     account: Account,
     /// The connection is one too many.
     refused: Option<Duration>,
+    place: Place,
     began: Instant,
     /// Whether the last request of HTTP/1 was answered before its body was read.
     unread: Arc<AtomicBool>,
@@ -200,14 +206,19 @@ struct Visit {
 }
 
 impl Visit {
-    fn new(shared: &Shared, refused: Option<Duration>) -> Self {
+    fn new(shared: &Shared, admission: Admission, place: Place, began: Instant) -> Self {
+        let refused = match admission {
+            Admission::Admitted => None,
+            Admission::Refused { retry_after } => Some(retry_after),
+        };
         Self {
             site: Arc::clone(&shared.site),
             limits: shared.limits,
             upgraded: Upgraded::default(),
             account: Account::default(),
             refused,
-            began: Instant::now(),
+            place,
+            began,
             unread: Arc::default(),
             active: AtomicUsize::new(0),
             used_ms: AtomicU64::new(0),
@@ -228,6 +239,17 @@ impl Visit {
     }
 }
 
+/// The connection of a request that may be the first of a guest.
+#[derive(Clone)]
+pub(super) struct Newcomer(Arc<Visit>);
+
+impl Newcomer {
+    /// It is one: the connection keeps its place.
+    pub(super) fn settle(&self) {
+        self.0.place.settle();
+    }
+}
+
 /// A request that is being answered.
 struct Active(Arc<Visit>);
 
@@ -244,15 +266,23 @@ impl Active {
         if request.headers().contains_key(UPGRADE) {
             request.extensions_mut().insert(self.0.upgraded.clone());
         }
+        if !self.0.place.is_settled() {
+            request.extensions_mut().insert(Newcomer(Arc::clone(&self.0)));
+        }
         let is_alone = request.version() < Version::HTTP_2;
         let unread = is_alone.then(|| Arc::clone(&self.0.unread));
         let request = request.map(|body| Watched { body, unread });
-        let endpoint = self.0.site.endpoint(request.uri().path());
-        let response = match (self.0.refused, endpoint) {
+        let path = request.uri().path();
+        let endpoint = self.0.site.endpoint(path);
+        let is_open = || endpoint.as_ref().is_some_and(|endpoint| endpoint.is_open(path));
+        let mut response = match (self.0.refused.filter(|_| !is_open()), endpoint) {
             (Some(retry_after), _) => turn_away(retry_after),
             (None, Some(endpoint)) => endpoint.answer(request, &self.0.account).await,
             (None, None) => Refusal::nothing_here().response(),
         };
+        if self.0.refused.is_some() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         Ok(response.map(|body| Tracked { body, _active: self }))
     }
 }
@@ -268,9 +298,7 @@ impl Drop for Active {
 /// The answer on a connection that is one too many.
 fn turn_away(retry_after: Duration) -> Response<Body> {
     let why = "too many connections are being opened";
-    let mut response = Refusal::overloaded(why, retry_after.as_secs()).response();
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    response
+    Refusal::overloaded(why, retry_after.as_secs()).response()
 }
 
 /// The body of a request, which leaves word when nobody has read it to its end: the connection is
