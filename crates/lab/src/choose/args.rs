@@ -1,6 +1,8 @@
 //! Arguments built from an input schema: the least that looks valid. A guess, which is why one call
 //! is always made with them before anything is measured.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value, json};
 
 use super::words;
@@ -14,12 +16,19 @@ const CHARS_MAX: u64 = 10_000;
 /// Most items built for a `minItems`.
 const ITEMS_MAX: u64 = 100;
 
-/// An object with the required properties of `schema`.
-pub(super) fn build(schema: &Value) -> Value {
-    match (Builder { root: schema }).value(schema, "", 0) {
-        object @ Value::Object(_) => object,
-        _ => json!({}),
-    }
+/// Most that is built in all, in bytes of text and [`VALUE_BYTES`] for each value: lists in lists grow
+/// with every level.
+pub(super) const BYTES_MAX: usize = 1024 * 1024;
+
+/// What each value counts beside its text, in bytes.
+const VALUE_BYTES: usize = 16;
+
+/// An object with the required properties of `schema`; `None` if that is more than [`BYTES_MAX`].
+pub(super) fn build(schema: &Value) -> Option<Value> {
+    let builder = Builder { root: schema, left: Cell::new(Some(BYTES_MAX)) };
+    let built = builder.value(schema, "", 0);
+    builder.left.get()?;
+    Some(if built.is_object() { built } else { json!({}) })
 }
 
 /// The required properties of `schema`, at its top level.
@@ -30,12 +39,14 @@ pub(super) fn required(schema: &Value) -> impl Iterator<Item = &str> {
 
 struct Builder<'a> {
     root: &'a Value,
+    /// Bytes that may still be built; `None` once it was more.
+    left: Cell<Option<usize>>,
 }
 
 impl Builder<'_> {
     /// A value for `schema`, which belongs to the property `name`.
     fn value(&self, schema: &Value, name: &str, depth: usize) -> Value {
-        if depth > DEPTH_MAX {
+        if depth > DEPTH_MAX || !self.spend(VALUE_BYTES) {
             return Value::Null;
         }
         let next = |schema: &Value| self.value(schema, name, depth + 1);
@@ -44,7 +55,7 @@ impl Builder<'_> {
             return found.map_or(Value::Null, next);
         }
         if let Some(fixed) = given(schema) {
-            return fixed;
+            return if self.spend(weight(fixed)) { fixed.clone() } else { Value::Null };
         }
         for key in ["anyOf", "oneOf"] {
             if let Some(choices) = schema.get(key).and_then(Value::as_array) {
@@ -64,8 +75,18 @@ impl Builder<'_> {
             "number" => number(schema, false),
             "boolean" => json!(false),
             "null" => Value::Null,
-            _ => json!(string(schema, name)),
+            _ => {
+                let text = string(schema, name);
+                self.spend(text.len());
+                json!(text)
+            }
         }
+    }
+
+    /// Whether so much more may be built.
+    fn spend(&self, bytes: usize) -> bool {
+        self.left.set(self.left.get().and_then(|left| left.checked_sub(bytes)));
+        self.left.get().is_some()
     }
 
     fn object(&self, schema: &Value, depth: usize) -> Value {
@@ -73,6 +94,7 @@ impl Builder<'_> {
         let property = |name: &str| schema.get("properties")?.get(name);
         let members = required(schema).map(|name| {
             let schema = property(name).unwrap_or(&any);
+            self.spend(name.len());
             (name.to_owned(), self.value(schema, name, depth + 1))
         });
         Value::Object(members.collect())
@@ -107,10 +129,21 @@ impl Builder<'_> {
 }
 
 /// A value that the schema itself offers.
-fn given(schema: &Value) -> Option<Value> {
+fn given(schema: &Value) -> Option<&Value> {
     let first = |key: &str| schema.get(key)?.as_array()?.first();
     let found = schema.get("const").or_else(|| schema.get("default").filter(|v| !v.is_null()));
-    found.or_else(|| first("enum")).or_else(|| first("examples")).cloned()
+    found.or_else(|| first("enum")).or_else(|| first("examples"))
+}
+
+/// What a value counts.
+fn weight(value: &Value) -> usize {
+    VALUE_BYTES
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(weight).sum(),
+            Value::Object(members) => members.iter().map(|(key, of)| key.len() + weight(of)).sum(),
+            _ => 0,
+        }
 }
 
 /// The schema's type; of several the first that is not null, of none the one its keywords imply.
@@ -229,8 +262,26 @@ mod tests {
 
     /// The value built for one required property `p` of this schema.
     fn of(schema: Value) -> Value {
-        build(&json!({"type": "object", "required": ["p"], "properties": {"p": schema}}))["p"]
-            .clone()
+        let schema = json!({"type": "object", "required": ["p"], "properties": {"p": schema}});
+        build(&schema).unwrap()["p"].clone()
+    }
+
+    #[test]
+    fn what_grows_with_every_level_is_not_built() {
+        let nest = |inner: Value, levels| {
+            (0..levels).fold(inner, |items, _| json!({"minItems": 100, "items": items}))
+        };
+        let of = |schema: &Value| build(&json!({"required": ["p"], "properties": {"p": schema}}));
+        assert!(of(&nest(json!({"type": "integer"}), 2)).is_some(), "ten thousand");
+        assert_eq!(of(&nest(json!({"type": "integer"}), 9)), None);
+        assert_eq!(of(&nest(json!({"type": "string", "minLength": 10_000}), 2)), None);
+        assert_eq!(of(&nest(json!({"const": "x".repeat(100_000)}), 1)), None);
+        let names: Vec<_> = (0..20).map(|n| n.to_string()).collect();
+        let again = json!({"$ref": "#/$defs/all"});
+        let members: Map<_, _> = names.iter().map(|name| (name.clone(), again.clone())).collect();
+        let all = json!({"required": names, "properties": members});
+        let schema = json!({"$ref": "#/$defs/all", "$defs": {"all": all}});
+        assert_eq!(build(&schema), None, "each has twenty that have twenty");
     }
 
     #[test]
@@ -239,9 +290,9 @@ mod tests {
             "type": "object", "required": ["a"],
             "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
         });
-        assert_eq!(build(&schema), json!({"a": "hello"}));
-        assert_eq!(build(&json!({"type": "object"})), json!({}));
-        assert_eq!(build(&Value::Null), json!({}));
+        assert_eq!(build(&schema), Some(json!({"a": "hello"})));
+        assert_eq!(build(&json!({"type": "object"})), Some(json!({})));
+        assert_eq!(build(&Value::Null), Some(json!({})));
     }
 
     #[test]
@@ -298,7 +349,7 @@ mod tests {
                 "loop": {"required": ["again"], "properties": {"again": {"$ref": "#/$defs/loop"}}},
             },
         });
-        let built = build(&schema);
+        let built = build(&schema).unwrap();
         assert_eq!((&built["c"], &built["gone"]), (&json!("red"), &Value::Null));
         assert!(built["self"]["again"].is_object());
     }
@@ -311,7 +362,7 @@ mod tests {
         });
         assert_eq!(
             build(&schema),
-            json!({"timezone": "UTC", "source_tz": "UTC", "filePath": ".", "other": "hello"})
+            Some(json!({"timezone": "UTC", "source_tz": "UTC", "filePath": ".", "other": "hello"}))
         );
     }
 }

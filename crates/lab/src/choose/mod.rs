@@ -42,13 +42,25 @@ pub(crate) fn choose(plan: &Plan, tools: &[Tool]) -> Result<Call, Error> {
         })?,
         None => best(tools)?,
     };
-    let built = || to_raw_value(&args::build(&tool.input_schema));
     let args = match &plan.args {
         Some(args) => args.clone(),
-        None => built().map_err(|error| Error::refused(format!("no arguments: {error}")))?,
+        None => build(tool)?,
     };
     let chosen = plan.tool.is_none() || plan.args.is_none();
     Ok(Call { tool: tool.name.clone(), args, chosen })
+}
+
+/// Arguments that look valid to a tool.
+fn build(tool: &Tool) -> Result<Box<RawValue>, Error> {
+    let built = args::build(&tool.input_schema).ok_or_else(|| {
+        Error::refused(format!(
+            "the least arguments that the schema of {:?} allows are longer than {} MiB; give your \
+             own with --args",
+            tool.name,
+            args::BYTES_MAX / (1024 * 1024)
+        ))
+    })?;
+    to_raw_value(&built).map_err(|error| Error::refused(format!("no arguments: {error}")))
 }
 
 /// The safest tool, the first of equals.
