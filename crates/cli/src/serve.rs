@@ -273,6 +273,7 @@ fn restart_needed(started: &Config, new: &Config) {
         ("listen", old.listen != new.listen),
         ("hosts", old.hosts != new.hosts),
         ("session_idle", old.session_idle != new.session_idle),
+        ("memory", old.memory != new.memory),
         ("origins", old.origins != new.origins),
         ("tokens", old.tokens != new.tokens),
         ("accept_rate", old.accept_rate != new.accept_rate),

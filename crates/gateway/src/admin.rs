@@ -49,10 +49,22 @@ pub struct Status {
     pub uptime_s: u64,
     /// Sessions of 2024-11-05 … 2025-11-25 over HTTP.
     pub sessions: usize,
+    /// Bytes of requests and answers that wait, and how many there may be. What is short is not counted.
+    pub memory: Memory,
     /// How often the settings were read again.
     pub reloads: u64,
     /// The servers, in the order of the settings.
     pub servers: Vec<ServerStatus>,
+}
+
+/// What waits in memory.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Memory {
+    /// Bytes that wait.
+    pub used_bytes: usize,
+    /// Bytes that may wait.
+    pub max_bytes: usize,
 }
 
 /// How one server is.
@@ -177,6 +189,7 @@ impl Gateway {
             version: env!("CARGO_PKG_VERSION"),
             uptime_s: self.0.began.elapsed().as_secs(),
             sessions: self.0.site.sessions(),
+            memory: Memory { used_bytes: self.0.memory.used(), max_bytes: self.0.memory.max() },
             reloads: self.0.reloads.load(Relaxed),
             servers: servers.collect(),
         }

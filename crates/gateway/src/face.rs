@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
+use mcplane::budget::Budget;
 use mcplane::proto::session::ServerConfig;
 use mcplane::proto::session::listen::Offered;
 use mcplane::proto::session::server::Features;
@@ -39,8 +40,9 @@ impl Face {
     }
 
     /// The service that clients are connected to.
-    pub(crate) fn serve(self: &Arc<Self>) -> mcplane::Result<Service> {
-        let service = Service::relay(Arc::clone(self) as Arc<dyn mcplane::server::relay::Relay>)?;
+    pub(crate) fn serve(self: &Arc<Self>, memory: &Budget) -> mcplane::Result<Service> {
+        let relay = Arc::clone(self) as Arc<dyn mcplane::server::relay::Relay>;
+        let service = Service::relay_within(relay, memory.clone())?;
         let _ = self.service.set(service.clone());
         Ok(service)
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcplane::Service;
+use mcplane::budget::Budget;
 use mcplane::proto::error::shorten;
 use mcplane::proto::text::line;
 use mcplane::transport::http::server::Endpoint;
@@ -69,6 +70,8 @@ pub(crate) struct Inner {
     store: Option<Arc<Store>>,
     news: mpsc::Sender<News>,
     troubles: broadcast::Sender<String>,
+    /// For requests and answers that wait, wherever they came in.
+    pub(crate) memory: Budget,
     pub(crate) began: Instant,
     /// How often the settings were read again with success.
     pub(crate) reloads: AtomicU64,
@@ -99,7 +102,10 @@ impl Gateway {
         let store = config.gateway.state_folder();
         let store = store.map(|folder| Arc::new(Store::new(folder.join("lists"))));
         let all = Arc::new(Face::new(View::of(None, Vec::new(), &Naming::default())));
-        let service = all.serve()?;
+        let memory = config.gateway.memory.map_or_else(Budget::default, |memory| {
+            Budget::new(usize::try_from(memory.bytes()).unwrap_or(usize::MAX))
+        });
+        let service = all.serve(&memory)?;
         let inner = Arc::new_cyclic(|gateway| Inner {
             changing: tokio::sync::Mutex::default(),
             site: Site::new(service, gateway.clone(), &config.gateway),
@@ -114,6 +120,7 @@ impl Gateway {
             store,
             news: news_in,
             troubles: broadcast::channel(TROUBLES_MAX).0,
+            memory,
             began: clock::now(),
             reloads: AtomicU64::new(0),
         });
@@ -245,7 +252,7 @@ impl Gateway {
                 None => {
                     let view = View::of(Some(&name), vec![Arc::clone(upstream)], &naming(&config));
                     let face = Arc::new(Face::new(view));
-                    let endpoint = self.0.site.endpoint_of(&name, &face.serve()?);
+                    let endpoint = self.0.site.endpoint_of(&name, &face.serve(&self.0.memory)?);
                     (face, endpoint)
                 }
             };

@@ -69,6 +69,10 @@ pub struct Gateway {
     /// How long a client's session lives without a request or an open stream (clients up to
     /// 2025-11-25, over HTTP): many never say that they leave. Default: `"30m"`.
     pub session_idle: Period,
+    /// Most memory for requests and answers that wait: what is longer than 4 KiB and finds no room is
+    /// refused, to be tried again. Default: a quarter of what the machine, its container or its limits
+    /// leave, 32 MiB to 4 GiB.
+    pub memory: Option<Size>,
     /// More `Host` names to accept than the address itself and the names of this machine's
     /// loopback. Default: none.
     pub hosts: Vec<String>,
@@ -100,6 +104,7 @@ impl Default for Gateway {
             start_parallel: 4,
             call_timeout: Period::of_s(300),
             session_idle: Period::of_s(30 * 60),
+            memory: None,
             hosts: Vec::new(),
             origins: Vec::new(),
             tokens: BTreeMap::new(),

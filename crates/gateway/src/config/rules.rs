@@ -35,6 +35,9 @@ const NAME_CHARS_MAX: usize = 64;
 /// Least memory that a worker can be limited to. Below it somebody forgot the unit.
 const MEMORY_MIN: Size = Size::of_bytes(1 << 20);
 
+/// Least memory for what waits: twice the longest message.
+const MESSAGES_MIN: Size = Size::of_bytes(32 << 20);
+
 /// The schemes of `url`.
 const SCHEMES: [&str; 6] = ["https://", "http://", "wss://", "ws://", "tcp://", "unix:"];
 
@@ -142,6 +145,10 @@ impl Report<'_> {
                 &["gateway", "session_idle"],
                 "a session needs time; expected more than \"0s\"",
             );
+        }
+        if gateway.memory.is_some_and(|memory| memory < MESSAGES_MIN) {
+            let message = format!("expected at least {MESSAGES_MIN}, such as \"512MiB\"");
+            self.at(&["gateway", "memory"], message);
         }
         for host in &gateway.hosts {
             if host.is_empty() || host.contains(|c: char| c == '/' || !c.is_ascii_graphic()) {

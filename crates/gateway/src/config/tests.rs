@@ -106,7 +106,7 @@ fn what_is_misspelt_is_guessed() {
         ),
         (
             "[gateway]\nbanana = 1",
-            "2:1 gateway.banana: unknown key; expected one of accept_rate, admins, call_timeout, drain, hosts, list_deadline, list_max_age, listen, names, origins, ready, session_idle, start_parallel, state_dir, tokens",
+            "2:1 gateway.banana: unknown key; expected one of accept_rate, admins, call_timeout, drain, hosts, list_deadline, list_max_age, listen, memory, names, origins, ready, session_idle, start_parallel, state_dir, tokens",
         ),
         ("[servers.a]\ncomand='x'", "2:1 servers.a.comand: unknown key [did you mean `command`?]"),
     ] {
@@ -203,6 +203,10 @@ fn a_wrong_command_is_told_with_what_was_expected() {
         (
             "[servers.a]\ncommand = 'x'\nheaders = { a = 'b' }",
             "3:11 servers.a.headers: a command has no headers; expected them beside `url`",
+        ),
+        (
+            "[gateway]\nmemory = '16MiB'",
+            "2:10 gateway.memory: expected at least 32MiB, such as \"512MiB\"",
         ),
         (
             "[servers.a]\ncommand = 'x'\nmemory_max = 512",

@@ -63,6 +63,7 @@ impl Page {
         self.set("start_parallel", &gateway.start_parallel, &default.start_parallel);
         self.set("call_timeout", &gateway.call_timeout, &default.call_timeout);
         self.set("session_idle", &gateway.session_idle, &default.session_idle);
+        self.set("memory", &gateway.memory, &default.memory);
         self.set("hosts", &gateway.hosts, &default.hosts);
         self.set("origins", &gateway.origins, &default.origins);
         self.set("admins", &gateway.admins, &default.admins);
@@ -152,6 +153,7 @@ mod tests {
             list_deadline = "3s"
             start_parallel = 5
             call_timeout = "0s"
+            memory = "512MiB"
             hosts = ["a.org"]
             origins = ["https://a.org"]
             accept_rate = 0
