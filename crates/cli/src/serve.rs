@@ -276,6 +276,7 @@ fn restart_needed(started: &Config, new: &Config) {
         ("memory", old.memory != new.memory),
         ("origins", old.origins != new.origins),
         ("tokens", old.tokens != new.tokens),
+        ("state_key", old.state_key != new.state_key),
         ("accept_rate", old.accept_rate != new.accept_rate),
         ("state_dir", old.state_dir != new.state_dir),
         ("call_timeout", old.call_timeout != new.call_timeout),

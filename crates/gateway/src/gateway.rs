@@ -10,6 +10,7 @@ use mcplane::Service;
 use mcplane::budget::Budget;
 use mcplane::proto::error::shorten;
 use mcplane::proto::text::line;
+use mcplane::server::relay::Seal;
 use mcplane::transport::http::server::Endpoint;
 use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::sleep;
@@ -21,7 +22,7 @@ use crate::config::{Config, Names, Server, key_path};
 use crate::face::{Face, View};
 use crate::listen::site::Site;
 use crate::upstream::start::{Connect, Programs};
-use crate::upstream::{News, Upstream, WORDS_MAX, all_ready};
+use crate::upstream::{Means, News, Upstream, WORDS_MAX, all_ready};
 
 /// How long after one change of an offer the next ones are gathered, so that a start with many
 /// servers makes few new catalogs.
@@ -65,10 +66,7 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     pub(crate) all: Arc<Face>,
     pub(crate) site: Site,
-    starts: Arc<Semaphore>,
-    connect: Arc<dyn Connect>,
-    store: Option<Arc<Store>>,
-    news: mpsc::Sender<News>,
+    means: Means,
     troubles: broadcast::Sender<String>,
     /// For requests and answers that wait, wherever they came in.
     pub(crate) memory: Budget,
@@ -106,19 +104,26 @@ impl Gateway {
             Budget::new(usize::try_from(memory.bytes()).unwrap_or(usize::MAX))
         });
         let service = all.serve(&memory)?;
+        let means = Means {
+            starts: Arc::new(Semaphore::new(config.gateway.start_parallel.max(1) as usize)),
+            connect,
+            store,
+            news: news_in,
+            seal: match &config.gateway.state_key {
+                Some(key) => Seal::of_secret(key.expose().as_bytes()),
+                None => Seal::random()?,
+            },
+        };
         let inner = Arc::new_cyclic(|gateway| Inner {
             changing: tokio::sync::Mutex::default(),
             site: Site::new(service, gateway.clone(), &config.gateway),
-            starts: Arc::new(Semaphore::new(config.gateway.start_parallel.max(1) as usize)),
             state: Mutex::new(State {
                 config: Config { servers: Default::default(), ..config.clone() },
                 upstreams: Vec::new(),
                 faces: HashMap::new(),
             }),
             all,
-            connect,
-            store,
-            news: news_in,
+            means,
             troubles: broadcast::channel(TROUBLES_MAX).0,
             memory,
             began: clock::now(),
@@ -231,10 +236,7 @@ impl Gateway {
                     name,
                     server,
                     &config.gateway,
-                    Arc::clone(&self.0.starts),
-                    Arc::clone(&self.0.connect),
-                    self.0.store.clone(),
-                    self.0.news.clone(),
+                    &self.0.means,
                     // What clients want to hear of does not change with the server.
                     was(name).map(|before| Arc::clone(&before.watched)).unwrap_or_default(),
                 ),

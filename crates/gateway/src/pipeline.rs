@@ -18,6 +18,7 @@ use mcplane::server::relay::{Caller, Cancel, Relay, Relayed};
 
 use crate::catalog::Route;
 use crate::era::park::Resumed;
+use crate::era::replay;
 use crate::face::{Face, View};
 use crate::upstream::Upstream;
 use crate::upstream::call::Call;
@@ -52,6 +53,11 @@ impl Relay for Face {
         if let (Some(level), Era::Modern) = (request.log_level(), request.revision().era()) {
             upstream.watched.set_level(&upstream.pool, request.caller(), level);
         }
+        // reopen   the state that an upstream of 2026-07-28 gave to this client
+        let retry = match replay::reopen(&upstream.pool, &request) {
+            Ok(retry) => retry,
+            Err(error) => return refuse(request, &error, out),
+        };
         // send     to a worker, or into its queue; there ids, tokens and names are replaced, and
         //          what the eras say differently is translated
         let tool = limited(upstream, &request, route);
@@ -60,6 +66,7 @@ impl Relay for Face {
         let pool = Arc::clone(&upstream.pool);
         let call =
             Call::new(request, route.original.clone(), (repeatable, route.wraps_output), pool);
+        call.seat().retry = retry;
         upstream.pool.submit(Arc::clone(&call), tool.as_deref());
         Some(call)
     }

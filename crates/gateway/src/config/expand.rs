@@ -25,7 +25,7 @@ const EXPANDED: [&str; 7] = ["args", "command", "cwd", "env", "headers", "roots"
 /// The keys of a server whose values are nobody's business.
 const SECRET: [&str; 2] = ["env", "headers"];
 
-/// Replaces `${NAME}` in the servers and `env:NAME` and `file:PATH` in the tokens. A value whose
+/// Replaces `${NAME}` in the servers and `env:NAME` and `file:PATH` in the tokens and the key. A value whose
 /// reference leads nowhere is taken out of the tree, so that nothing else is said about it.
 ///
 /// A server that is disabled may lack what it refers to.
@@ -54,12 +54,24 @@ pub(super) fn expand(
             }
         }
     }
-    let gateway = root.get_mut("gateway").map(Spanned::get_mut);
-    let tokens = gateway.and_then(|gateway| match gateway {
-        DeValue::Table(gateway) => gateway.get_mut("tokens"),
-        _ => None,
-    });
-    if let Some(tokens) = tokens {
+    let Some(DeValue::Table(gateway)) = root.get_mut("gateway").map(Spanned::get_mut) else {
+        return findings;
+    };
+    if let Some(key) = gateway.get_mut("state_key") {
+        let before = findings.len();
+        each_string(key, owned(&["gateway", "state_key"]), &mut |text, span, path| match token(
+            text,
+            environment,
+            folder,
+        ) {
+            Ok(new) => *text = new,
+            Err(message) => findings.push(finding(span, path, message)),
+        });
+        if findings.len() > before {
+            gateway.remove("state_key");
+        }
+    }
+    if let Some(tokens) = gateway.get_mut("tokens") {
         let mut lost = Vec::new();
         each_string(tokens, owned(&["gateway", "tokens"]), &mut |text, span, path| match token(
             text,
@@ -159,10 +171,10 @@ pub(super) fn secrets(root: &mut DeTable<'_>) -> Vec<Range<usize>> {
             }
         }
     }
-    if let Some(DeValue::Table(gateway)) = root.get_mut("gateway").map(Spanned::get_mut)
-        && let Some(tokens) = gateway.get_mut("tokens")
-    {
-        leaves(tokens, &mut spans);
+    if let Some(DeValue::Table(gateway)) = root.get_mut("gateway").map(Spanned::get_mut) {
+        for key in ["tokens", "state_key"] {
+            gateway.get_mut(key).into_iter().for_each(|value| leaves(value, &mut spans));
+        }
     }
     spans
 }

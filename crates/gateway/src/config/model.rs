@@ -84,6 +84,10 @@ pub struct Gateway {
     /// The principals that may use `/admin/*`. Where nobody has a token, whoever comes in at a
     /// loopback address may. Default: none.
     pub admins: Vec<String>,
+    /// What states of questions are sealed with, so that they hold after a restart and on other
+    /// gateways with the same key: 32 characters or more, `"env:NAME"` or `"file:PATH"`. Default: a
+    /// random one for each start.
+    pub state_key: Option<Secret>,
     /// New connections per second of one client's address; 0 is no limit. Default: 100.
     pub accept_rate: u32,
     /// The folder of the discovery file and of the last good lists. Default:
@@ -109,6 +113,7 @@ impl Default for Gateway {
             origins: Vec::new(),
             tokens: BTreeMap::new(),
             admins: Vec::new(),
+            state_key: None,
             accept_rate: 100,
             state_dir: None,
         }

@@ -32,6 +32,9 @@ const TOOL_NAME_CHARS_MAX: usize = 128;
 /// Longest name of a principal or server.
 const NAME_CHARS_MAX: usize = 64;
 
+/// Shortest key that cannot be guessed, in bytes.
+const KEY_BYTES_MIN: usize = 32;
+
 /// Least memory that a worker can be limited to. Below it somebody forgot the unit.
 const MEMORY_MIN: Size = Size::of_bytes(1 << 20);
 
@@ -172,6 +175,11 @@ impl Report<'_> {
         }
         self.tokens(gateway);
         self.admins(gateway);
+        let length = gateway.state_key.as_ref().map(|key| key.expose().len());
+        if length.is_some_and(|length| length < KEY_BYTES_MIN) {
+            let why = format!("expected {KEY_BYTES_MIN} characters or more, as random as can be");
+            self.at(&["gateway", "state_key"], why);
+        }
     }
 
     fn listen(&mut self, gateway: &Gateway) {

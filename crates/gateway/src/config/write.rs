@@ -68,6 +68,8 @@ impl Page {
         self.set("origins", &gateway.origins, &default.origins);
         self.set("admins", &gateway.admins, &default.admins);
         self.set("accept_rate", &gateway.accept_rate, &default.accept_rate);
+        let key = gateway.state_key.as_ref().map(Secret::expose);
+        self.set("state_key", &key, &None);
         self.set("state_dir", &gateway.state_dir, &default.state_dir);
         self.table("gateway.tokens", secrets(&gateway.tokens));
     }

@@ -29,7 +29,7 @@ use crate::upstream::worker::{Command, Worker};
 const PREFIX: &str = "mcplane.parked.";
 
 /// A state that asks for nothing but to send the call again.
-const AGAIN: &str = "mcplane.again";
+pub(super) const AGAIN: &str = "mcplane.again";
 
 /// How long a client may take to come back: a person may have to think.
 const PARKED_TIME_MAX: Duration = Duration::from_secs(10 * 60);
@@ -136,9 +136,7 @@ impl Parking {
             calls.get(&state).is_some_and(fits).then(|| calls.remove(&state)).flatten()
         };
         let Some(Place { call, .. }) = place else {
-            let why = "`requestState` is not one that this gateway gave for this request, or its \
-                       time is over: send the call again without it";
-            request.fail(&ErrorObject::invalid_params(why));
+            request.fail(&not_ours());
             return Resumed::Answered;
         };
         let answers: Entries<Box<RawValue>> = request
@@ -247,6 +245,14 @@ impl Parking {
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Place>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a client hears whose state is void. A parked call ends with the gateway, whatever the key.
+pub(super) fn not_ours() -> ErrorObject {
+    ErrorObject::invalid_params(
+        "`requestState` is not one that this gateway gave for this request, or its time is over: \
+         send the call again without it",
+    )
 }
 
 /// What became of a request that may be a retry.

@@ -6,15 +6,18 @@ use std::sync::atomic::Ordering;
 
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::limits::INPUT_ROUNDS_MAX;
-use mcplane::proto::message::Message;
+use mcplane::proto::message::{Message, Part, write};
 use mcplane::proto::session::Peer;
 use mcplane::proto::session::rounds::{InputRequired, retry_members};
 use mcplane::proto::translate;
 use mcplane::proto::types::{Entries, InputRequest};
 use mcplane::proto::version::Era;
+use mcplane::server::relay::Relayed;
 use serde_json::value::RawValue;
 
+use super::park::{self, AGAIN};
 use crate::upstream::call::Call;
+use crate::upstream::pool::Pool;
 
 /// Most questions in one round.
 const QUESTIONS_MAX: usize = 64;
@@ -23,7 +26,10 @@ const QUESTIONS_MAX: usize = 64;
 pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, peer: &Peer) {
     if call.revision.era() == Era::Modern {
         if let Some(request) = call.seat().request.take() {
-            super::respond(request, call, message, peer, false);
+            match round.request_state.as_deref() {
+                Some(state) => pass_on(request, call, state, message),
+                None => super::respond(request, call, message, peer, false),
+            }
         }
         return;
     }
@@ -43,6 +49,53 @@ pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, p
             Err(error) => call.fail(&error),
         }
     });
+}
+
+/// Passes a round on to a client of the same era, whose state nobody else can use.
+fn pass_on(request: Relayed, call: &Call, state: &RawValue, message: &Message) {
+    let members = message.part(Part::Result).unwrap_or_default();
+    let members: Entries<&RawValue> = serde_json::from_slice(members).unwrap_or_default();
+    let Some(sealed) = call.pool.seal.close(state.get(), &call.pool.name, &request) else {
+        let why = "the server's `requestState` is too long to be sealed";
+        return request.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
+    };
+    let mut out = Vec::with_capacity(message.bytes().len() + sealed.len());
+    write::begin_result(&mut out, request.id_json());
+    for (at, (name, value)) in members.iter().enumerate() {
+        out.push(if at == 0 { b'{' } else { b',' });
+        write::string(&mut out, name);
+        out.push(b':');
+        match name {
+            "requestState" => write::string(&mut out, &sealed),
+            _ => out.extend_from_slice(value.get().as_bytes()),
+        }
+    }
+    out.push(b'}');
+    write::end(&mut out);
+    request.answer(out);
+}
+
+/// What a client of 2026-07-28 brings along for a server of its era: the members of a retry.
+///
+/// # Errors
+/// The state is not one that was given to this principal for this request.
+pub(crate) fn reopen(pool: &Pool, request: &Relayed) -> Result<Vec<u8>, ErrorObject> {
+    let message = request.message();
+    let state = message.text(Part::RequestState);
+    let Some(state) =
+        state.filter(|state| state != AGAIN && request.revision().era() == Era::Modern)
+    else {
+        return Ok(Vec::new());
+    };
+    let state = pool.seal.open(&state, &pool.name, request).ok_or_else(park::not_ours)?;
+    let mut retry = Vec::new();
+    if let Some(given) = message.part(Part::InputResponses) {
+        retry.extend_from_slice(b",\"inputResponses\":");
+        retry.extend_from_slice(given);
+    }
+    retry.extend_from_slice(b",\"requestState\":");
+    retry.extend_from_slice(state.as_bytes());
+    Ok(retry)
 }
 
 /// Asks the client what the upstream asks, in the upstream's order.

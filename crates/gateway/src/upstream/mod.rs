@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use mcplane::proto::error::shorten;
 use mcplane::proto::method::Method;
+use mcplane::server::relay::Seal;
 use tokio::sync::{Semaphore, mpsc, watch as channel};
 use tokio::time::{Instant as Moment, sleep, sleep_until, timeout};
 
@@ -79,6 +80,16 @@ pub(crate) fn tell<T>(ear: &mpsc::Sender<T>, word: T, is_vital: bool) {
     }
 }
 
+/// What all upstreams of a gateway have in common.
+pub(crate) struct Means {
+    /// How many processes are started at the same time.
+    pub(crate) starts: Arc<Semaphore>,
+    pub(crate) connect: Arc<dyn Connect>,
+    pub(crate) store: Option<Arc<Store>>,
+    pub(crate) news: mpsc::Sender<News>,
+    pub(crate) seal: Seal,
+}
+
 /// What an upstream tells the gateway.
 pub(crate) enum News {
     /// Its offer may be another one, and this is what it said has changed.
@@ -111,17 +122,14 @@ impl Upstream {
         name: &str,
         server: &Server,
         settings: &Settings,
-        starts: Arc<Semaphore>,
-        connect: Arc<dyn Connect>,
-        store: Option<Arc<Store>>,
-        news: mpsc::Sender<News>,
+        means: &Means,
         watched: Arc<Watched>,
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
         let (heard_in, heard) = mpsc::channel(WORDS_MAX);
         let timeout = settings.call_timeout.limit();
-        let pool = Pool::new(Arc::clone(&name), server.clone(), timeout, starts, connect, heard_in);
-        let kept = store.as_ref().map(|store| store.load(&name, &identity(server)));
+        let pool = Pool::new(Arc::clone(&name), server.clone(), timeout, means, heard_in);
+        let kept = means.store.as_ref().map(|store| store.load(&name, &identity(server)));
         let kept = match kept {
             Some(Loaded::Offer(offer)) => Some(*offer),
             _ => None,
@@ -139,8 +147,8 @@ impl Upstream {
         });
         let ear = Ear {
             upstream: Arc::clone(&upstream),
-            store,
-            news,
+            store: means.store.clone(),
+            news: means.news.clone(),
             patience: settings.list_deadline.duration(),
             max_age: settings.list_max_age.limit(),
             announced: Changes::default(),

@@ -15,11 +15,11 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::method::Method;
-use mcplane::server::relay::Caller;
+use mcplane::server::relay::{Caller, Seal};
 use mcplane::transport::process::mask_urls;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use super::address;
+use super::{Means, address};
 use super::call::Call;
 use super::lane::Lane;
 use super::start::Connect;
@@ -61,6 +61,8 @@ pub(crate) struct Pool {
     /// How many processes the gateway starts at the same time.
     pub(crate) starts: Arc<Semaphore>,
     pub(crate) connect: Arc<dyn Connect>,
+    /// What binds the states of a modern upstream to their clients.
+    pub(crate) seal: Seal,
     /// The lane of `shared` and `exclusive`; of the keyed modes, the spare workers.
     common: Arc<Lane>,
     keyed: Mutex<HashMap<Key, Arc<Lane>>>,
@@ -108,8 +110,7 @@ impl Pool {
         name: Arc<str>,
         settings: Server,
         call_timeout: Option<Duration>,
-        starts: Arc<Semaphore>,
-        connect: Arc<dyn Connect>,
+        means: &Means,
         heard: mpsc::Sender<Heard>,
     ) -> Arc<Self> {
         let (alive, gone) = mpsc::channel(1);
@@ -122,8 +123,9 @@ impl Pool {
             in_turn: AtomicUsize::new(0),
             places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
             call_timeout,
-            starts,
-            connect,
+            starts: Arc::clone(&means.starts),
+            connect: Arc::clone(&means.connect),
+            seal: means.seal.clone(),
             common: Arc::new(Lane::new()),
             keyed: Mutex::default(),
             hasher: RandomState::new(),

@@ -4,6 +4,7 @@
 //!   tokens, upstreams of both eras that are slow, that die, that answer twice, late or never
 //! - `live`: 64 clients over real HTTP at the same time
 //! - `pool`: which worker gets a call, one property at a time
+//! - `states`: the states of modern servers
 //! - `watch`: which worker hears what clients want to hear of
 //! - `late`: whose it is what a server says after a call has ended
 //!
@@ -26,6 +27,7 @@ mod late;
 mod live;
 mod plan;
 mod pool;
+mod states;
 mod upstream;
 mod virtual_time;
 mod watch;

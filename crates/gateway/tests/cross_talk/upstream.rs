@@ -1,6 +1,6 @@
 //! Servers that do what each call asks them to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,6 +93,7 @@ async fn live(life: u64, world: Arc<World>, era: Era, pipe: Memory, seed: u64, l
         running: HashMap::new(),
         asked: Arc::default(),
         calls: JoinSet::new(),
+        listens: HashSet::new(),
     };
     let arrivals = world;
     beside.spawn(async move {
@@ -156,6 +157,8 @@ struct Talk {
     running: HashMap<String, (AbortHandle, Arc<AtomicBool>, bool)>,
     asked: Arc<Mutex<Asked>>,
     calls: JoinSet<()>,
+    /// The ids of listens, which it does not know.
+    listens: HashSet<String>,
 }
 
 /// The questions of one connection.
@@ -202,6 +205,9 @@ impl Talk {
             Some("ping") if self.era == Era::Legacy => json!({}),
             Some(_) if id.is_null() => return,
             Some(other) => {
+                if other == "subscriptions/listen" {
+                    self.listens.insert(id.to_string());
+                }
                 let error = json!({"code": -32601, "message": format!("no {other}")});
                 return self.say(json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
             }
@@ -240,6 +246,7 @@ impl Talk {
         match self.running.get(&id) {
             Some((_, is_cancelled, true)) => is_cancelled.store(true, Ordering::Relaxed),
             Some((task, ..)) => task.abort(),
+            None if self.listens.contains(&id) => {}
             None => {
                 self.world.wrong(format!(
                     "life {}: a call {id} that never came was cancelled",

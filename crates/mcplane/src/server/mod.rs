@@ -22,6 +22,7 @@ pub mod relay;
 mod resource;
 mod room;
 mod rounds;
+mod seal;
 mod tool;
 
 use std::future::Future;

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use super::connection::{Connection, Work};
 use super::context::Event;
 use super::outlet::Outlet;
+pub use super::seal::Seal;
 use crate::error::{Error, Result};
 
 /// Answers what clients ask, mostly by asking somebody else. Nothing here may block or wait: it is

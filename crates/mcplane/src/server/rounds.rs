@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result};
 
 /// How long a client may take between two rounds: a person may have to think.
-const SEAL_LIFETIME: Duration = Duration::from_secs(60 * 60);
+pub(super) const SEAL_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// The key that seals are made with.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl SealKey {
         Self(key)
     }
 
-    fn mac(&self, payload: &[u8]) -> Hmac<Sha256> {
+    pub(super) fn mac(&self, payload: &[u8]) -> Hmac<Sha256> {
         // A key shorter than the block of the hash is padded with zeros (RFC 2104 §2).
         let mut block = [0; 64];
         block.iter_mut().zip(self.0).for_each(|(padded, byte)| *padded = byte);
@@ -181,7 +181,7 @@ fn unseal(
 }
 
 /// What makes two rounds the same call: method, target and arguments.
-fn digest(message: &Message) -> String {
+pub(super) fn digest(message: &Message) -> String {
     let mut hash = Sha256::new();
     for part in [Part::Method, Part::Name, Part::Uri, Part::Arguments] {
         let json = message.part(part).unwrap_or_default();
@@ -191,7 +191,7 @@ fn digest(message: &Message) -> String {
     BASE64.encode(hash.finalize())
 }
 
-fn now_s() -> u64 {
+pub(super) fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
