@@ -87,6 +87,32 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
     respond(request, call, answer, peer, lacks);
 }
 
+/// The extension whose calls may be answered with a task.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// Whether a result is one of an extension that the client has declared for this call: then it knows
+/// what to make of it (2026-07-28 §Results).
+pub(crate) fn is_of_extension(call: &Call, answer: &Message, peer: &Peer) -> bool {
+    let are_modern = call.revision.era() == Era::Modern && peer.era() == Era::Modern;
+    let kind = answer.text(Part::ResultType).filter(|_| are_modern);
+    let Some(kind) = kind.filter(|kind| !matches!(&**kind, "complete" | "input_required")) else {
+        return false;
+    };
+    let seat = call.seat();
+    let Some(request) = &seat.request else { return false };
+    let declared = serde_json::from_slice::<Declared>(request.capabilities()).ok();
+    declared.is_some_and(|Declared { extensions }| match &*kind {
+        "task" => extensions.contains_key(TASKS),
+        // Nobody here knows which extension it is of.
+        _ => !extensions.is_empty(),
+    })
+}
+
+#[derive(serde::Deserialize)]
+struct Declared {
+    extensions: serde_json::Map<String, Value>,
+}
+
 pub(crate) fn respond(request: Relayed, call: &Call, answer: &Message, peer: &Peer, lacks: bool) {
     let mut out = Vec::with_capacity(answer.bytes().len() + GAIN);
     let back = Back {

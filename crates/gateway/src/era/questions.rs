@@ -9,8 +9,9 @@ use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::proto::translate;
 use mcplane::proto::version::{Era, Revision};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::task::AbortHandle;
+use tokio::sync::oneshot;
 
 use super::park;
 use crate::upstream::call::Call;
@@ -22,8 +23,8 @@ const QUESTIONS_MAX: usize = 256;
 /// The questions of one upstream that wait for an answer.
 #[derive(Default)]
 pub(crate) struct Questions {
-    /// Those to legacy clients: a task waits for each.
-    asked: Mutex<HashMap<(usize, Id), AbortHandle>>,
+    /// Those to legacy clients: a task waits for each, or for why it was taken back.
+    asked: Mutex<HashMap<(usize, Id), oneshot::Sender<String>>>,
     pub(crate) parking: park::Parking,
 }
 
@@ -41,7 +42,7 @@ impl Questions {
         upstream: Revision,
     ) -> Option<ErrorObject> {
         let mut asked = self.asked();
-        asked.retain(|_, waiting| !waiting.is_finished());
+        asked.retain(|_, waiting| !waiting.is_closed());
         if asked.len() + self.parking.count() >= QUESTIONS_MAX {
             let why = format!("{QUESTIONS_MAX} questions wait for an answer already");
             return Some(ErrorObject::new(Code::OVERLOADED, why));
@@ -72,8 +73,18 @@ impl Questions {
         };
         let (worker_of, life, of) = (Arc::clone(worker), worker.life(), id.clone());
         let (call, question) = (Arc::clone(call), question.clone());
-        let waiting = tokio::spawn(async move {
-            let command = match asking.answer().await {
+        let (take_back, taken_back) = oneshot::channel::<String>();
+        tokio::spawn(async move {
+            let answer = tokio::select! {
+                answer = asking.answer() => answer,
+                Ok(reason) = taken_back => {
+                    if let Some(request) = &call.seat().request {
+                        request.take_back(&reason);
+                    }
+                    return;
+                }
+            };
+            let command = match answer {
                 // A call that ends takes its questions along. Its upstream still asks: it was
                 // another call's.
                 Err(_) if call.seat().request.is_none() => {
@@ -83,22 +94,34 @@ impl Questions {
             };
             let _ = worker_of.send(command);
         });
-        asked.insert((worker.number, id.clone()), waiting.abort_handle());
+        asked.insert((worker.number, id.clone()), take_back);
         None
     }
 
-    /// The upstream takes a question back. A client that was asked already may still answer it; the
-    /// answer is dropped.
-    pub(crate) fn withdrawn(&self, worker: &Worker, id: &Id) {
+    /// The upstream takes a question back. A client that was asked already is told so; what it
+    /// answers all the same is dropped.
+    pub(crate) fn withdrawn(&self, worker: &Worker, id: &Id, note: &Message) {
         if let Some(waiting) = self.asked().remove(&(worker.number, id.clone())) {
-            waiting.abort();
+            // It was answered a moment ago.
+            let _ = waiting.send(reason(note));
         }
         self.parking.withdrawn(worker, id);
     }
 
-    fn asked(&self) -> MutexGuard<'_, HashMap<(usize, Id), AbortHandle>> {
+    fn asked(&self) -> MutexGuard<'_, HashMap<(usize, Id), oneshot::Sender<String>>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why an upstream takes something back.
+fn reason(note: &Message) -> String {
+    #[derive(Deserialize)]
+    struct Params {
+        reason: Option<String>,
+    }
+    let params = note.part(Part::Params).and_then(|json| serde_json::from_slice(json).ok());
+    let reason = params.and_then(|Params { reason }| reason);
+    reason.unwrap_or_else(|| "the server took the question back".into())
 }
 
 /// What an upstream hears whose question the client cannot answer.

@@ -412,7 +412,9 @@ impl<'a> Drive<'a> {
                 }
             }
             (ClientEvent::Asked(method), Some(message)) => self.asked(method, message, None),
-            (ClientEvent::Withdrawn(id), _) => self.pool.questions.withdrawn(self.worker, &id),
+            (ClientEvent::Withdrawn(id), Some(message)) => {
+                self.pool.questions.withdrawn(self.worker, &id, message);
+            }
             (ClientEvent::Notification(method, _), Some(message)) => self.heard(method, message),
             (ClientEvent::Handled, Some(message))
                 if matches!(message.kind(), Kind::Response | Kind::ErrorResponse) =>
@@ -452,6 +454,10 @@ impl<'a> Drive<'a> {
             }
             (Answer::Closed, _) | (_, None) => {
                 return self.pool.broken(self.worker, call, "the connection ended");
+            }
+            (Answer::Malformed(_), Some(message)) if era::is_of_extension(call, message, peer) => {
+                self.worker.timeouts.store(0, Ordering::Relaxed);
+                era::answer(call, message, peer);
             }
             (Answer::Malformed(why), _) => {
                 let why = format!("the server's answer breaks the protocol: {why}");

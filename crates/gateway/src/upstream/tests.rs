@@ -2,6 +2,7 @@
 
 mod fake;
 mod fresh;
+mod hops;
 
 use std::time::{Duration, Instant};
 

@@ -45,6 +45,9 @@ pub(super) fn end_line(out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
+/// Why a question is taken back whose request has ended.
+const ENDED: &str = "the request was cancelled";
+
 /// A question of ours: the request that it was asked for, and who waits for the answer.
 pub(crate) type Asked = (Option<Id>, oneshot::Sender<Result<Bytes, ErrorObject>>);
 
@@ -307,7 +310,7 @@ impl Connection {
                 running.cancel();
                 // The handler is dropped in a later turn, so its questions are found by its id.
                 let id = message.part(Part::RequestId).and_then(Id::from_json);
-                self.withdraw(|(of, _)| *of == id);
+                self.withdraw(ENDED, |(of, _)| *of == id);
                 self.settle(&running, None);
             }
             ServerEvent::Answered((_, asked), outcome) => {
@@ -477,7 +480,7 @@ impl Connection {
             }
             Event::Done(id, reply) => {
                 // A handler that gave up, or ran out of time, leaves its questions behind.
-                self.withdraw(|(of, _)| of.as_ref() == Some(&id));
+                self.withdraw(ENDED, |(of, _)| of.as_ref() == Some(&id));
                 // Cancelled while the answer was on its way: nothing may be sent for it.
                 if let Some(running) = self.session.finish(&id) {
                     self.settle(&running, Some(&reply));
@@ -487,6 +490,10 @@ impl Connection {
                 if let Some(running) = self.session.running(&id) {
                     self.put(b"", running.route, Then::ComeBack);
                 }
+            }
+            Event::TakeBack(id, reason) => {
+                let is_of = |of: &Option<Id>| of.as_ref() == Some(&id);
+                self.withdraw(&reason, |(of, answer)| is_of(of) && answer.is_closed());
             }
             // Asked for a request that was cancelled meanwhile.
             Event::Ask { id: Some(id), .. } if !self.session.is_in_flight(&id) => {}
@@ -543,10 +550,10 @@ impl Connection {
     }
 
     /// Takes back the questions that nobody waits for any more.
-    fn withdraw(&mut self, is_orphan: impl Fn(&Asked) -> bool) {
+    fn withdraw(&mut self, reason: &str, is_orphan: impl Fn(&Asked) -> bool) {
         for id in self.session.asked_by(is_orphan) {
             let start = self.out.len();
-            let asked = self.session.withdraw(id, "the request was cancelled", &mut self.out);
+            let asked = self.session.withdraw(id, reason, &mut self.out);
             let route = asked.and_then(|(of, _)| self.route_of(of.as_ref()));
             self.end(start, route, Then::More);
         }

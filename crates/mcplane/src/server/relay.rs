@@ -166,6 +166,14 @@ impl Relayed {
         Ok(Asking(answered))
     }
 
+    /// Takes back what was asked for this request and nobody waits for any more: every [`Asking`]
+    /// that was dropped. The client is told why.
+    pub fn take_back(&self, reason: &str) {
+        if let Some(id) = &self.id {
+            self.outlet.send(Event::TakeBack(id.clone(), reason.to_owned()));
+        }
+    }
+
     fn finish_with(&mut self, error: &ErrorObject) {
         let mut response = Vec::new();
         write::error(&mut response, self.message.part(Part::Id), error);
@@ -203,8 +211,8 @@ impl fmt::Debug for Relayed {
 pub struct Asking(oneshot::Receiver<Result<Bytes, ErrorObject>>);
 
 impl Asking {
-    /// The answer, as JSON text. Dropping the future does not take the question back; the end of
-    /// the request does.
+    /// The answer, as JSON text. Dropping the future does not take the question back;
+    /// [`Relayed::take_back`] and the end of the request do.
     ///
     /// # Errors
     /// What the client answered with, or that it did not answer in time or is gone.

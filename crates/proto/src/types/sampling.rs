@@ -85,8 +85,7 @@ impl CreateMessageParams {
         tool_choice: ToolChoice,
     );
 
-    /// Whether the client must have declared `sampling.tools`: there are tools, tool blocks, or
-    /// messages of several blocks.
+    /// Whether the client must have declared `sampling.tools`: there are tools, or tool blocks.
     #[must_use]
     pub fn needs_tools(&self) -> bool {
         self.tools.is_some()
@@ -179,7 +178,7 @@ impl SamplingMessage {
 
     fn needs_tools(&self) -> bool {
         let tool = |block: &Content| matches!(block, Content::ToolUse(_) | Content::ToolResult(_));
-        self.content.len() != 1 || self.content.iter().any(tool)
+        self.content.iter().any(tool)
     }
 
     fn apart(&self, revision: Revision) -> impl Iterator<Item = Self> {

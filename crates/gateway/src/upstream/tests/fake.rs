@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use mcplane::proto::version::Revision;
 use mcplane::transport::Transport;
 use mcplane::transport::memory::{Memory, pair};
 use serde_json::{Value, json};
@@ -11,8 +12,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::LIMIT;
-use crate::config::Server;
+use super::{LIMIT, with};
+use crate::config::{Period, Server, Speaks};
+use crate::gateway::Gateway;
 use crate::upstream::start::{Connect, Connected, Connecting};
 
 /// The server, and the way to it.
@@ -148,6 +150,17 @@ impl Fake {
             }
         }
     }
+}
+
+/// A gateway with the server `one`, which is this.
+pub(super) async fn gateway(fake: &Fake, revision: Revision) -> Gateway {
+    let revision = Speaks::Revision(revision);
+    let server = Server { command: Some("none".into()), revision, ..Server::default() };
+    let mut config = with(server);
+    config.gateway.list_max_age = Period::of_s(60);
+    let gateway = Gateway::start_with(config, Arc::new(fake.clone())).unwrap();
+    gateway.ready().await;
+    gateway
 }
 
 impl Connect for Fake {

@@ -1,6 +1,5 @@
 //! How what clients see follows what servers have.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mcplane::Client;
@@ -10,21 +9,8 @@ use mcplane::proto::version::Revision;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use super::fake::Fake;
-use super::{LIMIT, client, one, with};
-use crate::config::{Period, Server, Speaks};
-use crate::gateway::Gateway;
-
-/// A gateway with the server `one`, which is this.
-async fn gateway(fake: &Fake, revision: Revision) -> Gateway {
-    let revision = Speaks::Revision(revision);
-    let server = Server { command: Some("none".into()), revision, ..Server::default() };
-    let mut config = with(server);
-    config.gateway.list_max_age = Period::of_s(60);
-    let gateway = Gateway::start_with(config, Arc::new(fake.clone())).unwrap();
-    gateway.ready().await;
-    gateway
-}
+use super::fake::{Fake, gateway};
+use super::{LIMIT, client, one};
 
 #[tokio::test]
 async fn a_stream_of_changes_that_ends_is_opened_again_and_the_lists_are_read() {
