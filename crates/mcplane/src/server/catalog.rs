@@ -6,8 +6,8 @@ use std::sync::Arc;
 use mcplane_proto::error::ErrorObject;
 use mcplane_proto::types::{CompleteParams, CompleteResult};
 
+use super::failure::Failure;
 use super::handler::Handler;
-use super::outcome::Failure;
 use super::prompt::Prompt;
 use super::resource::{Pattern, Resource, ResourceTemplate};
 use super::tool::CompiledTool;

@@ -19,8 +19,8 @@ use mcplane_proto::version::{Era, Revision};
 use super::Service;
 use super::connection::{Connection, Work};
 use super::context::{Context, Event, Stop};
+use super::failure::Failure;
 use super::handler::Handler;
-use super::outcome::Failure;
 use super::pool::run_contained;
 use super::prompt::{Prompt, PromptArguments};
 use super::resource::ResourceRequest;
@@ -76,8 +76,10 @@ impl Connection {
         ) {
             Ok(result) if wraps => reply.result(&result.wrapped()),
             Ok(result) => reply.result(&result),
-            Err(Failure::Text(why)) => reply.result(&CallToolResult::text(why).error()),
-            Err(Failure::Rpc(error)) => reply.error(&error),
+            Err(failure) => match failure.into_tool(revision) {
+                Ok(why) => reply.result(&CallToolResult::text(why).error()),
+                Err(error) => reply.error(&error),
+            },
         })
     }
 
@@ -109,7 +111,7 @@ impl Connection {
                 }
                 reply.result(&result);
             }
-            Err(failure) => reply.error(&failure.into_rpc()),
+            Err(failure) => reply.failure(failure),
         })
     }
 
@@ -128,7 +130,7 @@ impl Connection {
                 result.description = result.description.take().or(description);
                 reply.result(&result);
             }
-            Err(failure) => reply.error(&failure.into_rpc()),
+            Err(failure) => reply.failure(failure),
         })
     }
 
@@ -140,7 +142,7 @@ impl Connection {
         let context = self.context(Method::Complete, revision, message)?;
         self.run(handler, context, params, |result, reply| match result {
             Ok(result) => reply.result(&result),
-            Err(failure) => reply.error(&failure.into_rpc()),
+            Err(failure) => reply.failure(failure),
         })
     }
 
@@ -323,6 +325,14 @@ impl Reply<'_> {
 
     fn error(&mut self, error: &ErrorObject) {
         write::error(self.out, self.context.message.part(Part::Id), error);
+    }
+
+    /// The failure of anything but a tool.
+    fn failure(&mut self, failure: Failure) {
+        let Context { message, revision, .. } = self.context;
+        let reads = message.method() == Some(Method::ResourcesRead);
+        let uri = reads.then(|| message.text(Part::Uri)).flatten();
+        self.error(&failure.into_rpc(*revision, uri.as_deref()));
     }
 
     /// The questions of a handler that was stopped.

@@ -1,7 +1,8 @@
 //! MCP servers: what they offer, and how a connection is served.
 //!
 //! * [`Server`] — a server being put together; [`Service`] — one that runs (this file).
-//! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return.
+//! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return,
+//!   `failure` — how they fail.
 //! * `context` — how a handler talks to the client.
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
 //! * `pool` — where handlers run that block or wait; `rounds` — questions without a session.
@@ -12,6 +13,7 @@ mod catalog;
 mod connection;
 mod context;
 mod dispatch;
+mod failure;
 mod handler;
 mod lines;
 mod outcome;
@@ -45,8 +47,9 @@ use tokio::sync::broadcast;
 #[cfg(feature = "http")]
 pub(crate) use connection::{Connection, Cut, Then};
 pub use context::Context;
+pub use failure::Failure;
 pub use handler::Boxed;
-pub use outcome::{Failure, IntoPromptResult, IntoResourceResult, IntoToolResult, Json};
+pub use outcome::{IntoPromptResult, IntoResourceResult, IntoToolResult, Json};
 pub use outlet::{NOTES_BYTES_MAX, NOTES_MAX};
 pub use prompt::{IntoPrompt, Prompt, PromptArguments};
 pub use resource::{

@@ -1,58 +1,13 @@
 //! What handlers return, and how it becomes an answer.
 
-use std::any::Any;
-use std::fmt::Display;
-
-use mcplane_proto::error::ErrorObject;
+use mcplane_proto::error::shorten;
 use mcplane_proto::types::{
     CallToolResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::Error;
-
-/// Why a handler failed.
-///
-/// Anything that can be displayed becomes one with `?`. For a tool that is a *tool error*: a result
-/// with `isError`, which the model reads (tools §Error handling). An [`Error`] that carries a
-/// JSON-RPC error, such as those of [`Context::elicit`](super::Context::elicit), stays one.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Failure {
-    /// For the model to read.
-    Text(String),
-    /// For the client: a JSON-RPC error.
-    Rpc(ErrorObject),
-}
-
-impl Failure {
-    /// A JSON-RPC error.
-    #[must_use]
-    pub const fn rpc(error: ErrorObject) -> Self {
-        Self::Rpc(error)
-    }
-
-    /// The failure of anything but a tool: always a JSON-RPC error.
-    pub(crate) fn into_rpc(self) -> ErrorObject {
-        match self {
-            Self::Text(text) => ErrorObject::new(mcplane_proto::error::Code::INTERNAL_ERROR, text),
-            Self::Rpc(error) => error,
-        }
-    }
-}
-
-impl<E: Display + 'static> From<E> for Failure {
-    fn from(error: E) -> Self {
-        match (&error as &dyn Any).downcast_ref::<Error>().and_then(Error::rpc) {
-            Some(rpc) => Self::Rpc(rpc.clone()),
-            None => match (&error as &dyn Any).downcast_ref::<ErrorObject>() {
-                Some(rpc) => Self::Rpc(rpc.clone()),
-                None => Self::Text(error.to_string()),
-            },
-        }
-    }
-}
+use super::failure::Failure;
 
 /// What a tool may return.
 pub trait IntoToolResult {
@@ -172,6 +127,14 @@ impl IntoResourceResult for &str {
 impl<T: IntoResourceResult, E: Into<Failure>> IntoResourceResult for Result<T, E> {
     fn into_resource_result(self, uri: &str) -> Result<ReadResourceResult, Failure> {
         self.map_err(Into::into)?.into_resource_result(uri)
+    }
+}
+
+/// `None` is *resource not found*, with the code of the revision.
+impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
+    fn into_resource_result(self, uri: &str) -> Result<ReadResourceResult, Failure> {
+        let missing = || Failure::NotFound(format!("resource not found: {}", shorten(uri)));
+        self.ok_or_else(missing)?.into_resource_result(uri)
     }
 }
 

@@ -8,8 +8,9 @@ use mcplane_proto::error::ErrorObject;
 use mcplane_proto::types::{self, Entries, GetPromptResult, Icon, PromptArgument};
 
 use super::context::Context;
+use super::failure::Failure;
 use super::handler::Handler;
-use super::outcome::{Failure, IntoPromptResult};
+use super::outcome::IntoPromptResult;
 
 /// The arguments of a prompt: text by name.
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,9 @@ use mcplane_proto::types::{self, Annotations, Icon, ReadResourceResult};
 use serde_json::value::RawValue;
 
 use super::context::Context;
+use super::failure::Failure;
 use super::handler::Handler;
-use super::outcome::{Failure, IntoResourceResult};
+use super::outcome::IntoResourceResult;
 use crate::error::{Error, Result};
 
 /// A read: the URI and, for a template, the values of its variables.

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcplane_proto::error::ErrorObject;
 use mcplane_proto::headers::{self, ParamHeader};
 use mcplane_proto::types::{self, CallToolResult, Icon, ToolAnnotations};
 use mcplane_proto::version::Revision;
@@ -14,8 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::context::Context;
+use super::failure::Failure;
 use super::handler::Handler;
-use super::outcome::{Failure, IntoToolResult};
+use super::outcome::IntoToolResult;
 use crate::error::{Error, Result};
 use crate::schema::{Root, Schema};
 
@@ -249,8 +249,7 @@ impl CompiledTool {
             },
             None => "there is no structured content".to_owned(),
         };
-        let why = format!("tool `{name}` broke its own output schema: {why}");
-        Err(Failure::Rpc(ErrorObject::new(mcplane_proto::error::Code::INTERNAL_ERROR, why)))
+        Err(Failure::internal(format!("tool `{name}` broke its own output schema: {why}")))
     }
 }
 
@@ -270,7 +269,7 @@ impl Arguments {
     /// its schema.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_slice(&self.0)
-            .map_err(|error| Failure::Text(format!("invalid arguments: {error}")))
+            .map_err(|error| Failure::Invalid(format!("invalid arguments: {error}")))
     }
 
     /// The arguments as a tree.
