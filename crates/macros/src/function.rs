@@ -82,9 +82,18 @@ impl Function {
 
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
         self.parameters.iter().filter_map(|parameter| match parameter {
-            Parameter::Context { .. } => None,
+            Parameter::Context { .. } | Parameter::State { .. } => None,
             Parameter::Argument(argument) => Some(&**argument),
         })
+    }
+
+    /// The calls that tell a builder which state the function takes.
+    pub(crate) fn needs(&self) -> TokenStream {
+        let shared = self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::State { shared, .. } => Some(shared),
+            Parameter::Context { .. } | Parameter::Argument(_) => None,
+        });
+        quote!(#(.needs_state::<#shared>())*)
     }
 
     /// The call of the constructor of `product` that fits the function: `inline`, `blocking` or
@@ -116,7 +125,7 @@ impl Function {
 
     /// The handler: a closure that takes the context and an `input`, runs `prepare`, and calls the
     /// function. `place` says where the value of an argument is held then. With `fallible`,
-    /// `prepare` may fail and the closure returns a `Result`.
+    /// `prepare` may fail; the closure returns a `Result` then, as it does if the function takes state.
     pub(crate) fn handler(
         &self,
         root: &Path,
@@ -127,20 +136,28 @@ impl Function {
     ) -> TokenStream {
         let ident = &self.item.sig.ident;
         let context = Ident::new("context", Span::mixed_site());
+        let takes_state =
+            self.parameters.iter().any(|parameter| matches!(parameter, Parameter::State { .. }));
         let values = self.parameters.iter().map(|parameter| match parameter {
             Parameter::Argument(argument) => argument.lend(&place(argument)),
             Parameter::Context { owned } => match (self.is_async(), owned) {
-                (true, true) | (false, false) => quote!(#context),
+                (false, false) => quote!(#context),
                 (true, false) => quote!(&#context),
+                (true, true) if !takes_state => quote!(#context),
+                (true, true) => quote!(::core::clone::Clone::clone(&#context)),
                 (false, true) => quote!(::core::clone::Clone::clone(#context)),
             },
+            Parameter::State { owned, shared } => {
+                let state = quote!(#context.state::<#shared>()?);
+                if *owned { quote!(::core::clone::Clone::clone(#state)) } else { state }
+            }
         });
-        let is_context = |parameter| matches!(parameter, &Parameter::Context { .. });
+        let is_argument = |parameter| matches!(parameter, &Parameter::Argument(_));
         let pattern =
-            if self.parameters.iter().any(is_context) { quote!(#context) } else { quote!(_) };
+            if self.parameters.iter().all(is_argument) { quote!(_) } else { quote!(#context) };
         let wait = self.is_async().then(|| quote!(.await));
         let mut answer = quote!(#ident::call(#(#values),*) #wait);
-        if fallible {
+        if fallible || takes_state {
             answer = quote!(::core::result::Result::Ok::<_, #root::Failure>(#answer));
         }
         let span = self.result_span();

@@ -49,8 +49,9 @@ use function::expand;
 ///   that neither blocks nor waits. `#[tool(blocking)]` runs it on a thread. An `async fn` runs as a
 ///   task.
 /// * **Parameters** are arguments by name, of any type that is `Deserialize` and `JsonSchema`.
-///   `Option<T>` may be left out. `&str`, `&[T]` and `&T` borrow from the call. A `&Context` or
-///   `Context` is no argument but the request itself.
+///   `Option<T>` may be left out. `&str` and `&[T]` borrow from the call. A `&Context` or
+///   `Context` is no argument but the request itself, and a `&State<T>` or `State<T>` is what the
+///   server was given with `Server::state`.
 /// * **The result** is anything that is `IntoToolResult`, and `Result`s of it.
 ///
 /// In the parentheses: `name = "…"`, `title = "…"`, `description = "…"` (any expression, in place
@@ -82,7 +83,7 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Parameters are arguments by name. They travel as strings, so each is a `String`, a `&str` or any
 /// type that is `FromStr`; `Option` makes it one that may be left out. A `&Context` or `Context` is
-/// the request. An `async fn` may wait. The result is anything that is `IntoPromptResult`.
+/// the request, a `&State<T>` or `State<T>` the server's state. An `async fn` may wait. The result is anything that is `IntoPromptResult`.
 ///
 /// In the parentheses: `name`, `title`, `description` and `crate`, as for `#[tool]`. On a
 /// parameter: `#[arg(rename = "…", title = "…", default = value)]`.
@@ -105,7 +106,8 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// A URI with `{variables}` is a template, and has one parameter for each variable: a `String`, a
 /// `&str` or any type that is `FromStr`, called like the variable or `#[arg(rename = "…")]`. A
-/// `&Context` or `Context` is the request. An `async fn` may wait, one under
+/// `&Context` or `Context` is the request, a `&State<T>` or `State<T>` the server's state. An
+/// `async fn` may wait, one under
 /// `#[resource("…", blocking)]` may block. The result is anything that is `IntoResourceResult`.
 ///
 /// In the parentheses: the URI, then `mime_type = "…"`, and `name`, `title`, `description`,

@@ -16,6 +16,8 @@ use crate::options::{flag, once, unknown, value};
 pub(crate) enum Parameter {
     /// The request.
     Context { owned: bool },
+    /// What the calls of a server share: a `State` of this type.
+    State { owned: bool, shared: Box<Type> },
     /// An argument of the call.
     Argument(Box<Argument>),
 }
@@ -36,7 +38,6 @@ pub(crate) struct Argument {
 enum Lend {
     Move,
     Borrow,
-    AsRef,
     AsDeref,
 }
 
@@ -60,8 +61,8 @@ impl Parameter {
         let typed = match input {
             FnArg::Typed(typed) => typed,
             FnArg::Receiver(receiver) => {
-                let why = "a method cannot be served: make it a free function, and keep what it \
-                           shares in a static or capture it in a closure for `Tool::inline`";
+                let why = "a method cannot be served: make it a free function that takes what \
+                           calls share as `state: &State<App>`, and give that to `Server::state`";
                 return Err(syn::Error::new(receiver.self_token.span, why));
             }
         };
@@ -80,13 +81,20 @@ impl Parameter {
                 typed.attrs.push(attribute);
             }
         }
-        if let Some(owned) = is_context(&typed.ty) {
-            return match options {
-                Some((span, _)) => {
-                    Err(syn::Error::new(span, "the context is the request, not an argument"))
-                }
-                None => Ok(Self::Context { owned }),
-            };
+        let special = match (is_context(&typed.ty), state_of(&typed.ty)) {
+            (Some(owned), _) => Some((Self::Context { owned }, "the context is the request")),
+            (_, Some((owned, shared))) => {
+                let shared = Box::new(shared.clone());
+                Some((Self::State { owned, shared }, "the state is the server's"))
+            }
+            _ => None,
+        };
+        match (special, &options) {
+            (Some((_, what)), Some((span, _))) => {
+                return Err(syn::Error::new(*span, format!("{what}, not an argument")));
+            }
+            (Some((parameter, _)), None) => return Ok(parameter),
+            (None, _) => {}
         }
         let options = options.map(|(_, options)| options).unwrap_or_default();
         let ident = name(typed)?;
@@ -106,7 +114,6 @@ impl Argument {
         match self.lend {
             Lend::Move => holder.clone(),
             Lend::Borrow => quote!(&#holder),
-            Lend::AsRef => quote!(#holder.as_ref()),
             Lend::AsDeref => quote!(#holder.as_deref()),
         }
     }
@@ -221,22 +228,45 @@ fn is_context(ty: &Type) -> Option<bool> {
     }
 }
 
+/// The `T` of a `State<T>`, and whether the state is owned. Goes by the name, as for the context.
+fn state_of(ty: &Type) -> Option<(bool, &Type)> {
+    match bare(ty) {
+        Type::Reference(TypeReference { mutability: None, elem, .. }) => {
+            Some((false, argument_of(elem, "State")?))
+        }
+        other => Some((true, argument_of(other, "State")?)),
+    }
+}
+
 /// The type that holds a value for a parameter of this type.
 fn holder(ty: &Type) -> syn::Result<(Type, Lend)> {
     match bare(ty) {
-        Type::Reference(reference) => Ok((pointee(reference)?.0, Lend::Borrow)),
+        Type::Reference(reference) => Ok((pointee(reference)?, Lend::Borrow)),
         other => match option_of(other) {
             Some(Type::Reference(reference)) => {
-                let (held, lend) = pointee(reference)?;
-                Ok((parse_quote_spanned!(other.span()=> ::core::option::Option<#held>), lend))
+                let held = pointee(reference)?;
+                let held = parse_quote_spanned!(other.span()=> ::core::option::Option<#held>);
+                Ok((held, Lend::AsDeref))
             }
-            _ => Ok((ty.clone(), Lend::Move)),
+            _ => match SHARED.iter().find(|name| argument_of(other, name).is_some()) {
+                Some(name) => {
+                    let why = format!(
+                        "`{name}` is for what calls share: take `&State<…>` of it, and give it \
+                         to `Server::state`"
+                    );
+                    Err(syn::Error::new(ty.span(), why))
+                }
+                None => Ok((ty.clone(), Lend::Move)),
+            },
         },
     }
 }
 
-/// What a reference is lent from, and how an `Option` of it is.
-fn pointee(reference: &TypeReference) -> syn::Result<(Type, Lend)> {
+/// Types that no client can send, and that say what their user is after.
+const SHARED: [&str; 4] = ["Arc", "Mutex", "Rc", "RwLock"];
+
+/// What a reference is lent from.
+fn pointee(reference: &TypeReference) -> syn::Result<Type> {
     if let Some(mutability) = reference.mutability {
         let why = "an argument belongs to the call: take it by value to change it";
         return Err(syn::Error::new(mutability.span, why));
@@ -246,22 +276,34 @@ fn pointee(reference: &TypeReference) -> syn::Result<(Type, Lend)> {
         return Err(syn::Error::new(lifetime.span(), why));
     }
     let span = reference.elem.span();
-    Ok(match bare(&reference.elem) {
+    match bare(&reference.elem) {
         Type::Path(path) if path.path.is_ident("str") => {
-            (parse_quote_spanned!(span=> ::std::string::String), Lend::AsDeref)
+            Ok(parse_quote_spanned!(span=> ::std::string::String))
         }
         Type::Slice(slice) => {
             let item = &slice.elem;
-            (parse_quote_spanned!(span=> ::std::vec::Vec<#item>), Lend::AsDeref)
+            Ok(parse_quote_spanned!(span=> ::std::vec::Vec<#item>))
         }
-        other => (other.clone(), Lend::AsRef),
-    })
+        other => {
+            let ty = other.to_token_stream().to_string().replace(' ', "");
+            let why = format!(
+                "an argument of the call is taken by value, `{ty}`; what calls share is taken as \
+                 `&State<{ty}>` and given to `Server::state`"
+            );
+            Err(syn::Error::new(reference.span(), why))
+        }
+    }
 }
 
 /// The `T` of `Option<T>`.
 pub(crate) fn option_of(ty: &Type) -> Option<&Type> {
+    argument_of(ty, "Option")
+}
+
+/// The first type argument of a type of this name.
+fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let Type::Path(path) = bare(ty) else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
+    let last = path.path.segments.last().filter(|last| last.ident == name)?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
     match arguments.args.first()? {
         GenericArgument::Type(inner) => Some(bare(inner)),

@@ -31,8 +31,9 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
     let input = quote!(#root::PromptArguments);
     let handler = text::handler(function, &root, &input, "get", "argument");
     let setters = options.setters(function.docs.as_deref());
+    let needs = function.needs();
     let made = function.constructor(&root, "Prompt", None, &quote!(#name, #handler))?;
-    let make = quote!(#made #setters #(.argument(#listed))*);
+    let make = quote!(#made #setters #(.argument(#listed))* #needs);
     Ok(function.declare(&root, "Prompt", &make))
 }
 

@@ -24,8 +24,9 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
     let handler = text::handler(function, &root, &input, "variable", "variable");
     let setters = common.setters(function.docs.as_deref());
     let mime_type = mime_type.iter();
+    let needs = function.needs();
     let made = function.constructor(&root, product, blocking, &quote!(#uri, #name, #handler))?;
-    let make = quote!(#made #setters #(.mime_type(#mime_type))*);
+    let make = quote!(#made #setters #(.mime_type(#mime_type))* #needs);
     Ok(function.declare(&root, product, &make))
 }
 

@@ -49,7 +49,7 @@ fn functions_that_cannot_be_served_are_refused() {
                 fn f(&self) {}
             ),
         ),
-        "make it a free function",
+        "takes what calls share as `state: &State<App>`",
     );
     refuses(
         &tool(
@@ -199,6 +199,52 @@ fn parameters_that_are_no_arguments_are_refused() {
 }
 
 #[test]
+fn what_calls_share_is_no_argument() {
+    let none = || quote!();
+    let borrowed = quote!(
+        fn f(app: &my::App, a: u8) {}
+    );
+    let why = "taken as `&State<my::App>` and given to `Server::state`";
+    refuses(&tool(none(), borrowed.clone()), why);
+    refuses(&prompt(none(), borrowed), why);
+    let optional = quote!(
+        fn f(app: Option<&App>) {}
+    );
+    refuses(&tool(none(), optional), "by value, `App`");
+    let counted = quote!(
+        fn f(app: std::sync::Arc<App>) {}
+    );
+    refuses(&tool(none(), counted), "`Arc` is for what calls share: take `&State<…>`");
+    let described = quote!(
+        fn f(#[arg(default)] app: &State<App>) {}
+    );
+    refuses(&tool(none(), described), "the state is the server's, not an argument");
+}
+
+#[test]
+fn state_is_asked_of_the_context_and_declared() {
+    let item = quote!(
+        async fn f(app: mcplane::State<App>, a: u8, context: Context, db: &State<Db>) {}
+    );
+    let expansion = tool(quote!(), item);
+    let call = quote! {
+        ::core::result::Result::Ok::<_, ::mcplane::Failure>(f::call(
+            ::core::clone::Clone::clone(context.state::<App>()?),
+            arguments.a,
+            ::core::clone::Clone::clone(&context),
+            context.state::<Db>()?
+        ).await)
+    };
+    accepts(&expansion, &[call, quote!(.needs_state::<App>() .needs_state::<Db>())]);
+    let item = quote!(
+        fn f(db: &State<Db>) {}
+    );
+    let call = quote!(f::call(context.state::<Db>()?));
+    accepts(&prompt(quote!(), item.clone()), &[call.clone(), quote!(.needs_state::<Db>())]);
+    accepts(&resource(quote!("x://y"), item), &[call, quote!(.needs_state::<Db>())]);
+}
+
+#[test]
 fn options_that_do_not_fit_are_refused() {
     let plain = || {
         quote!(
@@ -324,12 +370,12 @@ fn the_function_says_where_it_runs() {
 #[test]
 fn arguments_are_lent_from_what_holds_them() {
     let item = quote! {
-        fn f(a: &str, b: Option<&str>, c: &[u8], d: &Point, e: Option<&Point>, mut f: (u8)) {}
+        fn f(a: &str, b: Option<&str>, c: &[u8], d: Point, e: Option<Point>, mut f: (u8)) {}
     };
     let lent = quote! {
         f::call(
             &arguments.a, arguments.b.as_deref(), &arguments.c,
-            &arguments.d, arguments.e.as_ref(), arguments.f
+            arguments.d, arguments.e, arguments.f
         )
     };
     let held = quote! {
@@ -337,7 +383,7 @@ fn arguments_are_lent_from_what_holds_them() {
         b: ::core::option::Option<::std::string::String>,
         c: ::std::vec::Vec<u8>,
         d: Point,
-        e: ::core::option::Option<Point>,
+        e: Option<Point>,
         f: (u8),
     };
     accepts(&tool(quote!(), item), &[lent, held]);

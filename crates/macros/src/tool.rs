@@ -29,10 +29,11 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
         function.handler(&root, &quote!(#holder: __Arguments), &TokenStream::new(), place, false);
     let setters = options.common.setters(function.docs.as_deref());
     let annotations = options.annotations(&root);
+    let needs = function.needs();
     let made = function.constructor(&root, "Tool", options.blocking, &quote!(#name, #handler))?;
     let make = quote! {
         #declared
-        #made #setters #annotations
+        #made #setters #annotations #needs
     };
     Ok(function.declare(&root, "Tool", &make))
 }

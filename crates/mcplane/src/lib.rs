@@ -51,7 +51,7 @@ pub use error::{Error, Result};
 pub use server::{
     Arguments, Context, Failure, IntoPrompt, IntoResource, IntoResourceTemplate, IntoTool, Json,
     NoArguments, Prompt, PromptArguments, Resource, ResourceRequest, ResourceTemplate, Server,
-    Service, Tool,
+    Service, State, Tool,
 };
 pub use transport::stdio::stdio;
 

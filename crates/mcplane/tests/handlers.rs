@@ -4,6 +4,8 @@
 
 #[path = "handlers/failures.rs"]
 mod failures;
+#[path = "handlers/state.rs"]
+mod state;
 
 use mcplane::client::EraChoice;
 use mcplane::proto::version::Revision;

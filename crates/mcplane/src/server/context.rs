@@ -24,6 +24,7 @@ use tokio::sync::{Notify, oneshot};
 use super::Service;
 use super::outlet::Outlet;
 use super::rounds::Rounds;
+use super::state::State;
 use crate::error::{Error, Result};
 use crate::random;
 
@@ -88,6 +89,16 @@ impl Context {
     #[must_use]
     pub const fn service(&self) -> &Service {
         &self.service
+    }
+
+    /// What was handed to [`Server::state`](super::Server::state), for handlers without macros:
+    /// those under one take a `&State<T>` as a parameter.
+    ///
+    /// # Errors
+    /// If the server has no state of this type. `needs_state` on the tool, the prompt or the
+    /// resource finds that when the server starts.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<&State<T>> {
+        self.service.0.states.get()
     }
 
     /// The client's name and version. Display only: nothing may hang on it.

@@ -3,6 +3,7 @@
 //! * [`Server`] — a server being put together; [`Service`] — one that runs (this file).
 //! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return,
 //!   `failure` — how they fail.
+//! * `state` — what handlers share.
 //! * `context` — how a handler talks to the client.
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
 //! * `pool` — where handlers run that block or wait; `rounds` — questions without a session.
@@ -25,6 +26,7 @@ mod resource;
 mod room;
 mod rounds;
 mod seal;
+mod state;
 mod tool;
 
 use std::future::Future;
@@ -55,6 +57,7 @@ pub use prompt::{IntoPrompt, Prompt, PromptArguments};
 pub use resource::{
     IntoResource, IntoResourceTemplate, Resource, ResourceRequest, ResourceTemplate,
 };
+pub use state::State;
 pub use tool::{Arguments, IntoTool, NoArguments, Tool};
 
 use catalog::Catalog;
@@ -64,6 +67,7 @@ use pool::{Pool, PoolConfig};
 use relay::Relay;
 use resource::Pattern;
 use rounds::SealKey;
+use state::{Need, States};
 
 use crate::budget::Budget;
 use crate::error::{Error, Result};
@@ -97,6 +101,9 @@ pub struct Server {
     cache: Cache,
     key: Option<SealKey>,
     budget: Budget,
+    states: States,
+    /// The state that is needed, and by whom.
+    needs: Vec<(String, Vec<Need>)>,
     problem: Option<Error>,
 }
 
@@ -127,6 +134,8 @@ impl Server {
             cache: Cache::default(),
             key: None,
             budget: Budget::default(),
+            states: States::default(),
+            needs: Vec::new(),
             problem: None,
         }
     }
@@ -162,7 +171,9 @@ impl Server {
     /// Adds a tool. Two of one name are an error when the server starts.
     #[must_use]
     pub fn tool(mut self, tool: impl IntoTool) -> Self {
-        match tool.into_tool().compile() {
+        let mut tool = tool.into_tool();
+        self.need(format!("tool `{}`", tool.name()), std::mem::take(&mut tool.needs));
+        match tool.compile() {
             Ok(tool) => {
                 let name = tool.definition.name.clone();
                 let taken = self.catalog.tools.insert(&name, tool).is_some();
@@ -178,6 +189,7 @@ impl Server {
     pub fn resource(mut self, resource: impl IntoResource) -> Self {
         let resource = resource.into_resource();
         let uri = resource.definition.uri.clone();
+        self.need(format!("resource `{uri}`"), resource.needs.clone());
         let taken = self.catalog.resources.insert(&uri, Arc::new(resource)).is_some();
         self.refuse_twin("resource", &uri, taken);
         self
@@ -188,6 +200,7 @@ impl Server {
     pub fn resource_template(mut self, template: impl IntoResourceTemplate) -> Self {
         let template = template.into_resource_template();
         let uri = template.definition.uri_template.clone();
+        self.need(format!("resource template `{uri}`"), template.needs.clone());
         match Pattern::parse(&uri) {
             Ok(pattern) => {
                 let row = Arc::new((template, pattern));
@@ -204,6 +217,7 @@ impl Server {
     pub fn prompt(mut self, prompt: impl IntoPrompt) -> Self {
         let prompt = prompt.into_prompt();
         let name = prompt.definition.name.clone();
+        self.need(format!("prompt `{name}`"), prompt.needs.clone());
         let taken = self.catalog.prompts.insert(&name, Arc::new(prompt)).is_some();
         self.refuse_twin("prompt", &name, taken);
         self
@@ -291,11 +305,12 @@ impl Server {
     ///
     /// # Errors
     /// The first thing that was wrong with what was registered: a schema that does not compile, a
-    /// name that is taken.
+    /// name that is taken, a handler whose state is not there.
     pub fn start(self) -> Result<Service> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
+        self.needs.iter().try_for_each(|(who, needs)| self.states.check(who, needs))?;
         let key = match self.key {
             Some(key) => key,
             None => SealKey::random()?,
@@ -322,6 +337,7 @@ impl Server {
             page_size: self.page_size,
             cache: self.cache,
             budget: self.budget,
+            states: self.states,
             ..Shared::new(Arc::new(config), key)?
         };
         Ok(Service(Arc::new(shared), None))
@@ -365,6 +381,7 @@ pub(crate) struct Shared {
     key: SealKey,
     /// For what waits in memory.
     budget: Budget,
+    pub(crate) states: States,
     /// Who answers instead of the catalog.
     relay: Option<Arc<dyn Relay>>,
 }
@@ -385,6 +402,7 @@ impl Shared {
             cache: Cache::default(),
             key,
             budget: Budget::default(),
+            states: States::default(),
             relay: None,
         })
     }
@@ -457,11 +475,13 @@ impl Service {
     /// Adds a tool, or replaces the one of this name, and tells every client.
     ///
     /// # Errors
-    /// If its schema does not compile, or the server began without tools: the capability cannot be
-    /// declared afterwards.
+    /// If its schema does not compile, its state is not there, or the server began without tools:
+    /// the capability cannot be declared afterwards.
     pub fn add_tool(&self, tool: impl IntoTool) -> Result<()> {
         self.must_offer("tools", self.0.config.features.tools)?;
-        let tool = tool.into_tool().compile()?;
+        let tool = tool.into_tool();
+        self.0.states.check(&format!("tool `{}`", tool.name()), &tool.needs)?;
+        let tool = tool.compile()?;
         let name = tool.definition.name.clone();
         self.change(Change::Tools, |catalog| catalog.tools.insert(&name, tool));
         Ok(())
@@ -475,11 +495,12 @@ impl Service {
     /// Adds a prompt, or replaces the one of this name, and tells every client.
     ///
     /// # Errors
-    /// If the server began without prompts.
+    /// If the server began without prompts, or has not the state that it needs.
     pub fn add_prompt(&self, prompt: impl IntoPrompt) -> Result<()> {
         self.must_offer("prompts", self.0.config.features.prompts)?;
         let prompt = Arc::new(prompt.into_prompt());
         let name = prompt.definition.name.clone();
+        self.0.states.check(&format!("prompt `{name}`"), &prompt.needs)?;
         self.change(Change::Prompts, |catalog| catalog.prompts.insert(&name, prompt));
         Ok(())
     }
@@ -492,11 +513,12 @@ impl Service {
     /// Adds a resource, or replaces the one of this URI, and tells every client.
     ///
     /// # Errors
-    /// If the server began without resources.
+    /// If the server began without resources, or has not the state that it needs.
     pub fn add_resource(&self, resource: impl IntoResource) -> Result<()> {
         self.must_offer("resources", self.0.config.features.resources)?;
         let resource = Arc::new(resource.into_resource());
         let uri = resource.definition.uri.clone();
+        self.0.states.check(&format!("resource `{uri}`"), &resource.needs)?;
         self.change(Change::Resources, |catalog| catalog.resources.insert(&uri, resource));
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::handler::Handler;
 use super::outcome::IntoPromptResult;
+use super::state::Need;
 
 /// The arguments of a prompt: text by name.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,7 @@ impl PromptArguments {
 pub struct Prompt {
     pub(crate) definition: types::Prompt,
     pub(crate) handler: Handler<PromptArguments, Result<GetPromptResult, Failure>>,
+    pub(crate) needs: Vec<Need>,
 }
 
 /// Whatever can be registered as a prompt: a [`Prompt`], or a function under `#[prompt]`.
@@ -63,7 +65,7 @@ impl Prompt {
             handler(context, arguments).into_prompt_result()
         };
         let handler = Handler::Inline(Arc::new(run));
-        Self { definition: types::Prompt::new(name), handler }
+        Self::new(name, handler)
     }
 
     /// Filled in by an async closure, as one of the server's workers.
@@ -78,7 +80,14 @@ impl Prompt {
             let handler = Arc::clone(&handler);
             async move { handler(context, arguments).await.into_prompt_result() }
         };
-        Self { definition: types::Prompt::new(name), handler: Handler::waiting(run) }
+        Self::new(name, Handler::waiting(run))
+    }
+
+    fn new(
+        name: &str,
+        handler: Handler<PromptArguments, Result<GetPromptResult, Failure>>,
+    ) -> Self {
+        Self { definition: types::Prompt::new(name), handler, needs: Vec::new() }
     }
 
     /// What it is for.
@@ -106,6 +115,14 @@ impl Prompt {
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.definition.icons.push(icon);
+        self
+    }
+
+    /// Says that the handler takes the server's state of type `T`, so that its absence is an error
+    /// when the server starts. `#[prompt]` says it by itself.
+    #[must_use]
+    pub fn needs_state<T: Send + Sync + 'static>(mut self) -> Self {
+        self.needs.push(Need::of::<T>());
         self
     }
 

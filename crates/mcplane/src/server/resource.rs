@@ -11,6 +11,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::handler::Handler;
 use super::outcome::IntoResourceResult;
+use super::state::Need;
 use crate::error::{Error, Result};
 
 /// A read: the URI and, for a template, the values of its variables.
@@ -40,6 +41,7 @@ macro_rules! resource_kinds {
         pub struct $kind {
             pub(crate) definition: $definition,
             pub(crate) handler: ReadHandler,
+            pub(crate) needs: Vec<Need>,
         }
 
         #[doc = concat!("Whatever can be registered as a [`", stringify!($kind), "`].")]
@@ -71,8 +73,7 @@ macro_rules! resource_kinds {
                     let uri = request.uri.clone();
                     handler(context, request).into_resource_result(&uri)
                 };
-                let handler = Handler::Inline(Arc::new(run));
-                Self { definition: <$definition>::new($address, name), handler }
+                Self::new($address, name, Handler::Inline(Arc::new(run)))
             }
 
             /// Read on a thread of the pool: for what blocks.
@@ -85,8 +86,7 @@ macro_rules! resource_kinds {
                     let uri = request.uri.clone();
                     handler(context, request).into_resource_result(&uri)
                 };
-                let handler = Handler::Blocking(Arc::new(run));
-                Self { definition: <$definition>::new($address, name), handler }
+                Self::new($address, name, Handler::Blocking(Arc::new(run)))
             }
 
             /// Read by an async closure, as one of the server's workers.
@@ -104,10 +104,12 @@ macro_rules! resource_kinds {
                         handler(context, request).await.into_resource_result(&uri)
                     }
                 };
-                Self {
-                    definition: <$definition>::new($address, name),
-                    handler: Handler::waiting(run),
-                }
+                Self::new($address, name, Handler::waiting(run))
+            }
+
+            fn new($address: &str, name: &str, handler: ReadHandler) -> Self {
+                let definition = <$definition>::new($address, name);
+                Self { definition, handler, needs: Vec::new() }
             }
 
             /// What it holds, for people and models.
@@ -149,6 +151,14 @@ macro_rules! resource_kinds {
             #[must_use]
             pub fn meta(mut self, meta: Box<RawValue>) -> Self {
                 self.definition.meta = Some(meta);
+                self
+            }
+
+            /// Says that the handler takes the server's state of type `T`, so that its absence is an error
+            /// when the server starts. `#[resource]` says it by itself.
+            #[must_use]
+            pub fn needs_state<T: Send + Sync + 'static>(mut self) -> Self {
+                self.needs.push(Need::of::<T>());
                 self
             }
         }

@@ -16,6 +16,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::handler::Handler;
 use super::outcome::IntoToolResult;
+use super::state::Need;
 use crate::error::{Error, Result};
 use crate::schema::{Root, Schema};
 
@@ -29,6 +30,7 @@ pub struct Tool {
     output: Option<Box<RawValue>>,
     /// Whether the handler's own type describes an object, as arguments must be.
     takes_object: bool,
+    pub(crate) needs: Vec<Need>,
 }
 
 /// The argument type of a tool that takes none.
@@ -111,7 +113,7 @@ impl Tool {
         let takes_object = input.is_some();
         let mut definition = types::Tool::new(name, input.unwrap_or_else(empty_object));
         definition.output_schema = R::output_schema().and_then(|schema| to_raw_value(&schema).ok());
-        Self { definition, handler, input: None, output: None, takes_object }
+        Self { definition, handler, input: None, output: None, takes_object, needs: Vec::new() }
     }
 
     /// What the tool does, for the model.
@@ -161,6 +163,14 @@ impl Tool {
     #[must_use]
     pub fn output_schema(mut self, schema: Box<RawValue>) -> Self {
         self.output = Some(schema);
+        self
+    }
+
+    /// Says that the handler takes the server's state of type `T`, so that its absence is an error
+    /// when the server starts. `#[tool]` says it by itself.
+    #[must_use]
+    pub fn needs_state<T: Send + Sync + 'static>(mut self) -> Self {
+        self.needs.push(Need::of::<T>());
         self
     }
 

@@ -289,6 +289,15 @@ impl ResourceContents {
         Self { uri: uri.into(), mime_type: None, body, meta: None }
     }
 
+    /// The text, if it is text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.body {
+            ResourceBody::Text(text) => Some(text),
+            ResourceBody::Blob(_) => None,
+        }
+    }
+
     setters!(mime_type: String, meta: Box<RawValue>);
 }
 
