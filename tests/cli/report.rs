@@ -1,14 +1,9 @@
 //! `mcplane report` and the same outputs of `mcplane bench`: every form from one real result, and the page in a real
 //! browser.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-    sync::OnceLock,
-    time::Duration,
-};
+use std::{fs, path::Path, sync::OnceLock, time::Duration};
 
+use mcplane_tests::browser::{chromium, skipped};
 use mcplane_tests::child::{Ended, binary, mcplane, run};
 use serde_json::Value;
 
@@ -202,12 +197,7 @@ const FRAMES: &str = r#"<!doctype html><pre id="out"></pre><script>
 #[test]
 fn the_page_looks_right_in_a_browser() {
     let Some(chromium) = chromium() else {
-        // Past the test harness, which hides what a passing test prints.
-        let _ = writeln!(
-            io::stderr(),
-            "skipped: no chromium, chromium-browser or google-chrome in PATH"
-        );
-        return;
+        return skipped();
     };
     let mut hostile: Value = serde_json::from_str(result()).unwrap();
     for run in hostile["runs"].as_array_mut().unwrap() {
@@ -284,13 +274,4 @@ fn browse(chromium: &str, folder: &Path, page: &Path, options: &[&str]) -> Ended
     words.extend(options.iter().map(|option| (*option).to_owned()));
     words.push(format!("file://{}", page.display()));
     run(&words, BROWSER_MAX).code(0)
-}
-
-fn chromium() -> Option<String> {
-    let folders = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = std::env::split_paths(&folders)
-        .flat_map(|folder| names.map(|name| folder.join(name)))
-        .find(|path| path.is_file())?;
-    Some(found.to_str()?.to_owned())
 }

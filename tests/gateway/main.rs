@@ -3,6 +3,7 @@
 //!
 //! - `start`: ways to start it, and what cannot be started
 //! - `doors`: every listener, and who gets in
+//! - `browser`: a page on the web that tries every listener
 //! - `upstreams`: servers that misbehave
 //! - `clients`: clients that misbehave
 //! - `commands`: commands that look for a gateway that runs
@@ -19,6 +20,7 @@
 )]
 #![allow(unreachable_pub, reason = "a test has no outside")]
 
+mod browser;
 mod client;
 mod clients;
 mod commands;

@@ -125,7 +125,8 @@ pub fn binary() -> &'static str {
 }
 
 impl Running {
-    fn start(words: &[String], input: &str) -> Self {
+    /// Runs `words` with `input` on its standard input.
+    pub fn start(words: &[String], input: &str) -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed));
         let mut command = Command::new(&words[0]);

@@ -1,5 +1,6 @@
 //! What the whole-process tests share; the tests are in `cli/`, `interop/` and `wire/`.
 //!
+//! - [`browser`]: a browser, where this machine has one
 //! - [`child`]: one program run to its end within a time limit
 #![allow(
     clippy::unwrap_used,
@@ -8,4 +9,5 @@
     reason = "a test may panic"
 )]
 
+pub mod browser;
 pub mod child;

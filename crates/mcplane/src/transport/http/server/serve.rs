@@ -271,6 +271,7 @@ impl Active {
         }
         let is_alone = request.version() < Version::HTTP_2;
         let unread = is_alone.then(|| Arc::clone(&self.0.unread));
+        self.0.unread.store(false, Ordering::Relaxed);
         let request = request.map(|body| Watched { body, unread });
         let path = request.uri().path();
         let endpoint = self.0.site.endpoint(path);
