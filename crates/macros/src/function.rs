@@ -1,10 +1,10 @@
 //! What the three attributes have in common: a function, and the item that it becomes.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Ident, ItemFn, Path, ReturnType, Type, TypeReference};
+use syn::{Ident, ItemFn, Path, ReturnType, Type, TypeReference, parse_quote};
 
 use crate::options::Options;
 use crate::parameter::{Argument, Parameter, doc_text};
@@ -125,7 +125,8 @@ impl Function {
 
     /// The handler: a closure that takes the context and an `input`, runs `prepare`, and calls the
     /// function. `place` says where the value of an argument is held then. With `fallible`,
-    /// `prepare` may fail; the closure returns a `Result` then, as it does if the function takes state.
+    /// `prepare` may fail; the closure returns a `Result` then, as it does if the function takes
+    /// state. `wrap` sees the expression that calls the function.
     pub(crate) fn handler(
         &self,
         root: &Path,
@@ -133,6 +134,7 @@ impl Function {
         prepare: &TokenStream,
         place: impl Fn(&Argument) -> TokenStream,
         fallible: bool,
+        wrap: impl Fn(TokenStream) -> TokenStream,
     ) -> TokenStream {
         let ident = &self.item.sig.ident;
         let context = Ident::new("context", Span::mixed_site());
@@ -156,7 +158,7 @@ impl Function {
         let pattern =
             if self.parameters.iter().all(is_argument) { quote!(_) } else { quote!(#context) };
         let wait = self.is_async().then(|| quote!(.await));
-        let mut answer = quote!(#ident::call(#(#values),*) #wait);
+        let mut answer = wrap(quote!(#ident::call(#(#values),*) #wait));
         if fallible || takes_state {
             answer = quote!(::core::result::Result::Ok::<_, #root::Failure>(#answer));
         }
@@ -166,6 +168,25 @@ impl Function {
         } else {
             quote_spanned!(span=> |#pattern: &#root::Context, #input| { #prepare #answer })
         }
+    }
+
+    /// The return type, if it can be named elsewhere: an `impl Trait` cannot.
+    pub(crate) fn result(&self) -> Option<Type> {
+        let ty = match &self.item.sig.output {
+            ReturnType::Default => parse_quote!(()),
+            ReturnType::Type(_, ty) => (**ty).clone(),
+        };
+        let mut named = true;
+        let mut rest = vec![ty.to_token_stream()];
+        while let Some(tokens) = rest.pop() {
+            for token in tokens {
+                match token {
+                    TokenTree::Group(group) => rest.push(group.stream()),
+                    token => named &= token.to_string() != "impl",
+                }
+            }
+        }
+        named.then_some(ty)
     }
 
     /// Where the compiler points if the return type does not do.

@@ -228,14 +228,15 @@ fn state_is_asked_of_the_context_and_declared() {
     );
     let expansion = tool(quote!(), item);
     let call = quote! {
-        ::core::result::Result::Ok::<_, ::mcplane::Failure>(f::call(
+        f::call(
             ::core::clone::Clone::clone(context.state::<App>()?),
             arguments.a,
             ::core::clone::Clone::clone(&context),
             context.state::<Db>()?
-        ).await)
+        ).await
     };
-    accepts(&expansion, &[call, quote!(.needs_state::<App>() .needs_state::<Db>())]);
+    let fallible = quote!(::core::result::Result::Ok::<_, ::mcplane::Failure>);
+    accepts(&expansion, &[call, fallible, quote!(.needs_state::<App>() .needs_state::<Db>())]);
     let item = quote!(
         fn f(db: &State<Db>) {}
     );
@@ -387,6 +388,22 @@ fn arguments_are_lent_from_what_holds_them() {
         f: (u8),
     };
     accepts(&tool(quote!(), item), &[lent, held]);
+}
+
+#[test]
+fn a_type_that_can_be_named_decides_how_a_result_is_wrapped() {
+    let named = quote!(
+        fn f() -> Result<Point, String> {}
+    );
+    let by_type = quote! {
+        (&&&&::mcplane::__private::Returned::<Result<Point, String> >::new()).kind()
+            .wrap(f::call())
+    };
+    accepts(&tool(quote!(), named), &[by_type]);
+    let hidden = quote!(
+        fn f() -> Result<impl IntoToolResult, String> {}
+    );
+    assert!(!tool(quote!(), hidden).contains("Returned"));
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) fn handler(
     });
     let prepare: TokenStream = statements.collect();
     let pattern = if prepare.is_empty() { quote!(_) } else { quote!(#given) };
-    function.handler(root, &quote!(#pattern: #input), &prepare, holder, true)
+    function.handler(root, &quote!(#pattern: #input), &prepare, holder, true, |call| call)
 }
 
 /// The statement that reads an argument from `text`, an `Option<&str>`.

@@ -25,14 +25,21 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
         let field = &argument.ident;
         quote!(#arguments.#field)
     };
-    let handler =
-        function.handler(&root, &quote!(#holder: __Arguments), &TokenStream::new(), place, false);
+    let returned = function.result();
+    let wrap = |call| match &returned {
+        Some(ty) => quote!((&&&&#root::__private::Returned::<#ty>::new()).kind().wrap(#call)),
+        None => call,
+    };
+    let input = quote!(#holder: __Arguments);
+    let handler = function.handler(&root, &input, &TokenStream::new(), place, false, wrap);
     let setters = options.common.setters(function.docs.as_deref());
     let annotations = options.annotations(&root);
     let needs = function.needs();
     let made = function.constructor(&root, "Tool", options.blocking, &quote!(#name, #handler))?;
     let make = quote! {
         #declared
+        #[allow(unused_imports)]
+        use #root::__private::returned::{ViaItself as _, ViaJson as _, ViaOk as _};
         #made #setters #annotations #needs
     };
     Ok(function.declare(&root, "Tool", &make))

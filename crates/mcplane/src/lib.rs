@@ -49,15 +49,16 @@ pub use mcplane_proto::types;
 pub use client::Client;
 pub use error::{Error, Result};
 pub use server::{
-    Arguments, Context, Failure, IntoPrompt, IntoResource, IntoResourceTemplate, IntoTool, Json,
-    NoArguments, Prompt, PromptArguments, Resource, ResourceRequest, ResourceTemplate, Server,
-    Service, State, Tool,
+    Arguments, Context, Elicited, Failure, IntoPrompt, IntoResource, IntoResourceTemplate,
+    IntoTool, Json, NoArguments, Prompt, PromptArguments, Resource, ResourceRequest,
+    ResourceTemplate, Server, Service, State, Tool,
 };
 pub use transport::stdio::stdio;
 
 /// What the expansions of the macros name. Not part of the API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::server::returned::{self, Returned};
     pub use {schemars, serde, serde_json};
 }
 

@@ -282,14 +282,17 @@ impl Context {
             }
             (_, Era::Legacy) => self.ask_now(params).await?,
         };
-        serde_json::from_slice(&answer).map_err(|error| {
-            let why = format!("answer to `{}`: {error}", P::METHOD);
-            match self.revision.era() {
-                Era::Legacy => Error::malformed(why),
-                // It came with the call, so the call is wrong.
-                Era::Modern => ErrorObject::invalid_params(why).into(),
-            }
-        })
+        serde_json::from_slice(&answer).map_err(|error| self.misread(P::METHOD, &error))
+    }
+
+    /// The error for an answer of the client that cannot be read.
+    pub(super) fn misread(&self, method: Method, error: &serde_json::Error) -> Error {
+        let why = format!("answer to `{method}`: {error}");
+        match self.revision.era() {
+            Era::Legacy => Error::malformed(why),
+            // It came with the call, so the call is wrong.
+            Era::Modern => ErrorObject::invalid_params(why).into(),
+        }
     }
 
     /// A request of ours, answered by the client on this connection.

@@ -4,7 +4,7 @@
 //! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return,
 //!   `failure` — how they fail.
 //! * `state` — what handlers share.
-//! * `context` — how a handler talks to the client.
+//! * `context` — how a handler talks to the client; `form` — forms from types.
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
 //! * `pool` — where handlers run that block or wait; `rounds` — questions without a session.
 //! * [`relay`] — requests that are passed on instead.
@@ -15,6 +15,7 @@ mod connection;
 mod context;
 mod dispatch;
 mod failure;
+mod form;
 mod handler;
 mod lines;
 mod outcome;
@@ -23,6 +24,8 @@ mod pool;
 mod prompt;
 pub mod relay;
 mod resource;
+#[doc(hidden)]
+pub mod returned;
 mod room;
 mod rounds;
 mod seal;
@@ -50,6 +53,7 @@ use tokio::sync::broadcast;
 pub(crate) use connection::{Connection, Cut, Then};
 pub use context::Context;
 pub use failure::Failure;
+pub use form::Elicited;
 pub use handler::Boxed;
 pub use outcome::{IntoPromptResult, IntoResourceResult, IntoToolResult, Json};
 pub use outlet::{NOTES_BYTES_MAX, NOTES_MAX};

@@ -9,7 +9,16 @@ use serde::Serialize;
 
 use super::failure::Failure;
 
-/// What a tool may return.
+/// What a tool may return: text, numbers, [`Content`], nothing, [`Json`], and `Result`s of these.
+/// Under `#[tool]` also whatever is `Serialize` and `JsonSchema`, as if it were wrapped in [`Json`].
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "neither text nor structured content",
+    note = "for structured content derive `serde::Serialize` and `schemars::JsonSchema`, and \
+            outside of `#[tool]` wrap the value: `Json(value)`",
+    note = "for text return a `String`; a `Result` may have any error type that converts into \
+            `Box<dyn Error + Send + Sync>`"
+)]
 pub trait IntoToolResult {
     /// The schema of the structured content, if the type has one.
     #[must_use]
@@ -92,6 +101,12 @@ impl IntoToolResult for String {
 }
 
 /// What a resource may return. `uri` is the one that was asked for.
+#[diagnostic::on_unimplemented(
+    message = "a resource cannot return `{Self}`",
+    label = "no contents of a resource",
+    note = "return text, `ResourceContents`, `Json(value)` for JSON, or an `Option` or a `Result` \
+            of these"
+)]
 pub trait IntoResourceResult {
     /// The answer to the read.
     ///
@@ -130,6 +145,14 @@ impl<T: IntoResourceResult, E: Into<Failure>> IntoResourceResult for Result<T, E
     }
 }
 
+/// JSON text, of the media type `application/json` unless the resource names another.
+impl<T: Serialize> IntoResourceResult for Json<T> {
+    fn into_resource_result(self, uri: &str) -> Result<ReadResourceResult, Failure> {
+        let text = serde_json::to_string(&self.0)?;
+        ResourceContents::text(uri, text).mime_type("application/json").into_resource_result(uri)
+    }
+}
+
 /// `None` is *resource not found*, with the code of the revision.
 impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
     fn into_resource_result(self, uri: &str) -> Result<ReadResourceResult, Failure> {
@@ -139,6 +162,11 @@ impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
 }
 
 /// What a prompt may return.
+#[diagnostic::on_unimplemented(
+    message = "a prompt cannot return `{Self}`",
+    label = "no messages of a prompt",
+    note = "return text, a `PromptMessage`, a `Vec` of them, or a `Result` of these"
+)]
 pub trait IntoPromptResult {
     /// The answer to `prompts/get`.
     ///
