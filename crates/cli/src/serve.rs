@@ -280,6 +280,7 @@ fn restart_needed(started: &Config, new: &Config) {
         ("accept_rate", old.accept_rate != new.accept_rate),
         ("state_dir", old.state_dir != new.state_dir),
         ("call_timeout", old.call_timeout != new.call_timeout),
+        ("question_timeout", old.question_timeout != new.question_timeout),
         ("list_deadline", old.list_deadline != new.list_deadline),
         ("start_parallel", old.start_parallel != new.start_parallel),
         ("drain", old.drain != new.drain),

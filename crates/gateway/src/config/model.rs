@@ -66,6 +66,9 @@ pub struct Gateway {
     /// How long a call may go without an answer and without progress before it fails; `"0s"` is
     /// never. Default: `"300s"`.
     pub call_timeout: Period,
+    /// How long a call that waits for its client's answer to a question may keep a place for which
+    /// other calls wait. Default: `"30s"`.
+    pub question_timeout: Period,
     /// How long a client's session lives without a request or an open stream (clients up to
     /// 2025-11-25, over HTTP): many never say that they leave. Default: `"30m"`.
     pub session_idle: Period,
@@ -107,6 +110,7 @@ impl Default for Gateway {
             list_max_age: Period::of_s(300),
             start_parallel: 4,
             call_timeout: Period::of_s(300),
+            question_timeout: Period::of_s(30),
             session_idle: Period::of_s(30 * 60),
             memory: None,
             hosts: Vec::new(),

@@ -106,7 +106,7 @@ fn what_is_misspelt_is_guessed() {
         ),
         (
             "[gateway]\nbanana = 1",
-            "2:1 gateway.banana: unknown key; expected one of accept_rate, admins, call_timeout, drain, hosts, list_deadline, list_max_age, listen, memory, names, origins, ready, session_idle, start_parallel, state_dir, state_key, tokens",
+            "2:1 gateway.banana: unknown key; expected one of accept_rate, admins, call_timeout, drain, hosts, list_deadline, list_max_age, listen, memory, names, origins, question_timeout, ready, session_idle, start_parallel, state_dir, state_key, tokens",
         ),
         ("[servers.a]\ncomand='x'", "2:1 servers.a.comand: unknown key [did you mean `command`?]"),
     ] {

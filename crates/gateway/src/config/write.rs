@@ -62,6 +62,7 @@ impl Page {
         self.set("list_max_age", &gateway.list_max_age, &default.list_max_age);
         self.set("start_parallel", &gateway.start_parallel, &default.start_parallel);
         self.set("call_timeout", &gateway.call_timeout, &default.call_timeout);
+        self.set("question_timeout", &gateway.question_timeout, &default.question_timeout);
         self.set("session_idle", &gateway.session_idle, &default.session_idle);
         self.set("memory", &gateway.memory, &default.memory);
         self.set("hosts", &gateway.hosts, &default.hosts);

@@ -21,6 +21,7 @@ use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Relayed};
 use serde_json::value::RawValue;
 
+use super::questions::is_one_client;
 use crate::clock;
 use crate::upstream::call::Call;
 use crate::upstream::worker::{Command, Worker};
@@ -82,6 +83,12 @@ struct Place {
 impl Parking {
     pub(crate) fn count(&self) -> usize {
         self.calls().len()
+    }
+
+    /// How many other calls of this one's client are parked.
+    pub(super) fn count_of(&self, call: &Arc<Call>) -> usize {
+        let calls = self.calls();
+        calls.values().filter(|place| is_one_client(&place.call, call)).count()
     }
 
     /// Puts a question to the client of a call.
@@ -193,8 +200,8 @@ impl Parking {
         }
     }
 
-    /// Gives up the calls whose clients did not come back.
-    pub(crate) fn expire(&self) {
+    /// Gives up the calls whose clients did not come back: sooner if others wait for the place.
+    pub(super) fn expire(&self, patience: Duration) {
         let now = clock::now();
         let expired: Vec<_> = {
             let mut calls = self.calls();
@@ -208,7 +215,14 @@ impl Parking {
                     parked.close(&call.caller);
                 }
             }
-            let late = |place: &Place| now.duration_since(place.since) >= PARKED_TIME_MAX;
+            let late = |place: &Place| {
+                let since = now.duration_since(place.since);
+                let is_in_the_way = |call: &Call| {
+                    let seat = call.seat();
+                    seat.worker.as_ref().is_some_and(|(worker, _)| worker.is_wanted())
+                };
+                since >= PARKED_TIME_MAX || since >= patience && is_in_the_way(&place.call)
+            };
             calls.extract_if(|_, place| late(place)).map(|(_, place)| place.call).collect()
         };
         for call in expired {

@@ -1,7 +1,8 @@
 //! What a legacy upstream asks in the middle of a call: passed on to the client whose call it is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::id::Id;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::park;
+use crate::clock;
 use crate::upstream::call::Call;
 use crate::upstream::worker::{Command, Worker};
 
@@ -24,8 +26,17 @@ const QUESTIONS_MAX: usize = 256;
 #[derive(Default)]
 pub(crate) struct Questions {
     /// Those to legacy clients: a task waits for each, or for why it was taken back.
-    asked: Mutex<HashMap<(usize, Id), oneshot::Sender<String>>>,
+    asked: Mutex<HashMap<(usize, Id), Asked>>,
     pub(crate) parking: park::Parking,
+}
+
+/// One of them.
+struct Asked {
+    take_back: oneshot::Sender<String>,
+    call: Arc<Call>,
+    worker: Arc<Worker>,
+    life: u32,
+    since: Instant,
 }
 
 impl Questions {
@@ -42,9 +53,17 @@ impl Questions {
         upstream: Revision,
     ) -> Option<ErrorObject> {
         let mut asked = self.asked();
-        asked.retain(|_, waiting| !waiting.is_closed());
+        asked.retain(|_, asked| !asked.take_back.is_closed());
         if asked.len() + self.parking.count() >= QUESTIONS_MAX {
             let why = format!("{QUESTIONS_MAX} questions wait for an answer already");
+            return Some(ErrorObject::new(Code::OVERLOADED, why));
+        }
+        let share = call.pool.question_share();
+        let others = asked.values().map(|asked| &asked.call);
+        let others = others.filter(|other| is_one_client(other, call)).map(Arc::as_ptr);
+        let others = others.collect::<HashSet<_>>().len() + self.parking.count_of(call);
+        if others >= share {
+            let why = format!("{share} calls of this client wait for an answer of it already");
             return Some(ErrorObject::new(Code::OVERLOADED, why));
         }
         let mut seat = call.seat();
@@ -72,13 +91,13 @@ impl Questions {
             return Some(ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone"));
         };
         let (worker_of, life, of) = (Arc::clone(worker), worker.life(), id.clone());
-        let (call, question) = (Arc::clone(call), question.clone());
+        let (of_call, question) = (Arc::clone(call), question.clone());
         let (take_back, taken_back) = oneshot::channel::<String>();
         tokio::spawn(async move {
             let answer = tokio::select! {
                 answer = asking.answer() => answer,
                 Ok(reason) = taken_back => {
-                    if let Some(request) = &call.seat().request {
+                    if let Some(request) = &of_call.seat().request {
                         request.take_back(&reason);
                     }
                     return;
@@ -87,28 +106,45 @@ impl Questions {
             let command = match answer {
                 // A call that ends takes its questions along. Its upstream still asks: it was
                 // another call's.
-                Err(_) if call.seat().request.is_none() => {
-                    Command::Asked(life, call.caller.clone(), method, Box::new(question))
+                Err(_) if of_call.seat().request.is_none() => {
+                    Command::Asked(life, of_call.caller.clone(), method, Box::new(question))
                 }
                 answer => Command::Reply(life, of, answer),
             };
             let _ = worker_of.send(command);
         });
-        asked.insert((worker.number, id.clone()), take_back);
+        let (call, worker, since) = (Arc::clone(call), Arc::clone(worker), clock::now());
+        asked.insert((worker.number, id.clone()), Asked { take_back, call, worker, life, since });
         None
+    }
+
+    /// Gives up the questions whose clients did not answer, while others wait for the place.
+    pub(crate) fn expire(&self, patience: Duration) {
+        let now = clock::now();
+        let late = |_: &(usize, Id), asked: &mut Asked| {
+            let is_late = now.duration_since(asked.since) >= patience;
+            is_late && asked.worker.is_wanted() && !asked.take_back.is_closed()
+        };
+        for ((_, id), late) in self.asked().extract_if(late) {
+            let why = "the client did not answer, and others wait";
+            let _ = late.take_back.send(why.into());
+            let error = ErrorObject::new(Code::HANDLER_TIMEOUT, why);
+            let _ = late.worker.send(Command::Reply(late.life, id, Err(error)));
+        }
+        self.parking.expire(patience);
     }
 
     /// The upstream takes a question back. A client that was asked already is told so; what it
     /// answers all the same is dropped.
     pub(crate) fn withdrawn(&self, worker: &Worker, id: &Id, note: &Message) {
-        if let Some(waiting) = self.asked().remove(&(worker.number, id.clone())) {
+        if let Some(asked) = self.asked().remove(&(worker.number, id.clone())) {
             // It was answered a moment ago.
-            let _ = waiting.send(reason(note));
+            let _ = asked.take_back.send(reason(note));
         }
         self.parking.withdrawn(worker, id);
     }
 
-    fn asked(&self) -> MutexGuard<'_, HashMap<(usize, Id), oneshot::Sender<String>>> {
+    fn asked(&self) -> MutexGuard<'_, HashMap<(usize, Id), Asked>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,6 +158,14 @@ fn reason(note: &Message) -> String {
     let params = note.part(Part::Params).and_then(|json| serde_json::from_slice(json).ok());
     let reason = params.and_then(|Params { reason }| reason);
     reason.unwrap_or_else(|| "the server took the question back".into())
+}
+
+/// Whether two calls are two of one client: of one principal, or else of one connection.
+pub(super) fn is_one_client(one: &Arc<Call>, other: &Arc<Call>) -> bool {
+    let (a, b) = (&one.caller, &other.caller);
+    let is_same =
+        a.principal == b.principal && (a.principal.is_some() || a.connection == b.connection);
+    is_same && !Arc::ptr_eq(one, other)
 }
 
 /// What an upstream hears whose question the client cannot answer.

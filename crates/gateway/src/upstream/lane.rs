@@ -6,17 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
-use super::worker::{State, Worker};
+use super::pool::Pool;
+use super::worker::{State, Worker, unavailable};
 use crate::clock;
 
 /// Workers with one queue.
 pub(crate) struct Lane {
     pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
     queue: Mutex<Queue>,
-    pub(super) queued: AtomicUsize,
+    pub(crate) queued: AtomicUsize,
     /// When it last had a call, for the keyed modes.
     used: Mutex<Instant>,
 }
@@ -28,6 +30,12 @@ struct Queue {
     is_closed: bool,
     turns: VecDeque<Caller>,
     waiting: HashMap<Caller, VecDeque<(Instant, Arc<Call>)>>,
+}
+
+/// Why a call cannot wait in a lane.
+pub(super) enum Refused {
+    Closed(Arc<Call>),
+    Share(Arc<Call>),
 }
 
 impl Lane {
@@ -71,11 +79,14 @@ impl Lane {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call comes back if the lane is closed.
-    pub(super) fn push(&self, call: Arc<Call>) -> Result<(), Arc<Call>> {
+    /// The call comes back if the lane is closed, or if its caller has `share` calls in it already.
+    pub(super) fn push(&self, call: Arc<Call>, share: usize) -> Result<(), Refused> {
         let mut queue = self.queue();
         if queue.is_closed {
-            return Err(call);
+            return Err(Refused::Closed(call));
+        }
+        if queue.waiting.get(&call.caller).is_some_and(|calls| calls.len() >= share) {
+            return Err(Refused::Share(call));
         }
         if !queue.waiting.contains_key(&call.caller) {
             queue.turns.push_back(call.caller.clone());
@@ -146,6 +157,56 @@ impl Lane {
 
     pub(super) fn idle_for(&self) -> Duration {
         clock::now().duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Pool {
+    /// How many calls of one client may wait for its answers: half of the places.
+    pub(crate) fn question_share(&self) -> usize {
+        let places = self.settings.workers_limit() as usize * self.settings.calls_limit() as usize;
+        if self.settings.mode.is_keyed() { usize::MAX } else { (places / 2).max(1) }
+    }
+
+    /// Lets a call wait, if there is room.
+    pub(super) fn enqueue(self: &Arc<Self>, lane: &Arc<Lane>, call: Arc<Call>) {
+        let workers = lane.workers.load();
+        if workers.iter().all(|worker| worker.state() == State::Down) {
+            let trouble = self.trouble.load_full();
+            let why = trouble.as_ref().map_or("no worker of it runs", |trouble| &trouble.short);
+            return call.fail(&unavailable(why));
+        }
+        let max = self.settings.queue as usize;
+        if lane.queued.load(Ordering::Acquire) >= max {
+            // Calls that were cancelled while they waited take no place.
+            lane.expire(Duration::MAX, |_| {});
+        }
+        if lane.queued.fetch_add(1, Ordering::AcqRel) >= max {
+            lane.queued.fetch_sub(1, Ordering::AcqRel);
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            let why = format!(
+                "server `{}` is overloaded: {} calls run on each of its {} workers and {max} wait; \
+                 try again later",
+                self.name,
+                self.settings.calls_limit(),
+                workers.len()
+            );
+            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+        }
+        // What is left is for others.
+        let share = max - max / 4;
+        if let Err(refused) = lane.push(call, share) {
+            lane.queued.fetch_sub(1, Ordering::AcqRel);
+            return match refused {
+                Refused::Closed(call) => self.admit(call),
+                Refused::Share(call) => {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    let why = format!("{share} calls of this client wait already");
+                    call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+                }
+            };
+        }
+        // A place may have become free in between.
+        self.advance(lane);
     }
 }
 

@@ -145,7 +145,7 @@ impl Listens {
             };
             // A new connection has a stream of its own.
             if worker.life() == life {
-                upstream.watched.tell(&worker);
+                upstream.watched.tell(&upstream.pool, &worker);
             }
         });
         (listen.failures == TOLD_AFTER).then(|| {

@@ -127,8 +127,8 @@ impl Upstream {
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
         let (heard_in, heard) = mpsc::channel(WORDS_MAX);
-        let timeout = settings.call_timeout.limit();
-        let pool = Pool::new(Arc::clone(&name), server.clone(), timeout, means, heard_in);
+        let timeouts = (settings.call_timeout.limit(), settings.question_timeout.duration());
+        let pool = Pool::new(Arc::clone(&name), server.clone(), timeouts, means, heard_in);
         let kept = means.store.as_ref().map(|store| store.load(&name, &identity(server)));
         let kept = match kept {
             Some(Loaded::Offer(offer)) => Some(*offer),

@@ -56,6 +56,8 @@ pub(crate) struct Pool {
     pub(crate) name: Arc<str>,
     pub(crate) settings: Server,
     call_timeout: Option<Duration>,
+    /// How long a question may keep a place that others wait for.
+    pub(crate) question_timeout: Duration,
     /// One for each worker that there may be: a worker has one until its process is gone.
     pub(crate) places: Arc<Semaphore>,
     /// How many processes the gateway starts at the same time.
@@ -109,7 +111,7 @@ impl Pool {
     pub(crate) fn new(
         name: Arc<str>,
         settings: Server,
-        call_timeout: Option<Duration>,
+        (call_timeout, question_timeout): (Option<Duration>, Duration),
         means: &Means,
         heard: mpsc::Sender<Heard>,
     ) -> Arc<Self> {
@@ -123,6 +125,7 @@ impl Pool {
             in_turn: AtomicUsize::new(0),
             places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
             call_timeout,
+            question_timeout,
             starts: Arc::clone(&means.starts),
             connect: Arc::clone(&means.connect),
             seal: means.seal.clone(),
@@ -209,7 +212,7 @@ impl Pool {
         });
     }
 
-    fn admit(self: &Arc<Self>, call: Arc<Call>) {
+    pub(super) fn admit(self: &Arc<Self>, call: Arc<Call>) {
         if self.is_closing.load(Ordering::Acquire) {
             return call.fail(&unavailable("the gateway is shutting down"));
         }
@@ -434,38 +437,6 @@ impl Pool {
         if let Err(Command::Call(call)) = worker.send(Command::Call(call)) {
             self.again(worker, call);
         }
-    }
-
-    fn enqueue(self: &Arc<Self>, lane: &Arc<Lane>, call: Arc<Call>) {
-        let workers = lane.workers.load();
-        if workers.iter().all(|worker| worker.state() == State::Down) {
-            let trouble = self.trouble.load_full();
-            let why = trouble.as_ref().map_or("no worker of it runs", |trouble| &trouble.short);
-            return call.fail(&unavailable(why));
-        }
-        let max = self.settings.queue as usize;
-        if lane.queued.load(Ordering::Acquire) >= max {
-            // Calls that were cancelled while they waited take no place.
-            lane.expire(Duration::MAX, |_| {});
-        }
-        if lane.queued.fetch_add(1, Ordering::AcqRel) >= max {
-            lane.queued.fetch_sub(1, Ordering::AcqRel);
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            let why = format!(
-                "server `{}` is overloaded: {} calls run on each of its {} workers and {max} wait; \
-                 try again later",
-                self.name,
-                self.settings.calls_limit(),
-                workers.len()
-            );
-            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
-        }
-        if let Err(call) = lane.push(call) {
-            lane.queued.fetch_sub(1, Ordering::AcqRel);
-            return self.admit(call);
-        }
-        // A place may have become free in between.
-        self.advance(lane);
     }
 
     /// The lane of a caller. A keyed one is made when it is first needed.

@@ -355,7 +355,7 @@ pub(super) fn tend(pool: &Arc<Pool>) {
             let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closing()) else { return };
             let approval = pool.settings.approval.duration();
             pool.expire_queues(QUEUE_TIME_MAX.max(approval));
-            pool.questions.parking.expire();
+            pool.questions.expire(pool.question_timeout);
             if let (true, Some(after)) =
                 (pool.settings.mode.is_keyed(), pool.settings.idle_stop.limit())
             {

@@ -166,6 +166,11 @@ impl Worker {
         let _ = self.send(Command::Cancel(life, id));
     }
 
+    /// Whether calls wait for a place at it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.lane.get().is_some_and(|lane| lane.queued.load(Ordering::Acquire) > 0)
+    }
+
     /// The number of its connection: ids on one mean nothing on the next.
     pub(crate) fn life(&self) -> u32 {
         self.life.load(Ordering::Relaxed)

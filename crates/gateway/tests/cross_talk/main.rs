@@ -4,6 +4,7 @@
 //!   tokens, upstreams of both eras that are slow, that die, that answer twice, late or never
 //! - `live`: 64 clients over real HTTP at the same time
 //! - `pool`: which worker gets a call, one property at a time
+//! - `shares`: what one client can take from the others
 //! - `states`: the states of modern servers
 //! - `watch`: which worker hears what clients want to hear of
 //! - `late`: whose it is what a server says after a call has ended
@@ -27,6 +28,7 @@ mod late;
 mod live;
 mod plan;
 mod pool;
+mod shares;
 mod states;
 mod upstream;
 mod virtual_time;

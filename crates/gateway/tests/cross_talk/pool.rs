@@ -40,7 +40,7 @@ impl Bed {
         Self { world, gateway }
     }
 
-    fn caller(&self, name: &str) -> Caller {
+    pub(crate) fn caller(&self, name: &str) -> Caller {
         let wire = wire(&self.gateway.service());
         let lines = BufReader::new(wire.reader).lines();
         Caller { name: name.into(), sent: 0, lines, writer: wire.writer, cut: wire.cut.unwrap() }
@@ -68,7 +68,7 @@ impl Bed {
 }
 
 /// A client of 2026-07-28 on a connection that lasts.
-struct Caller {
+pub(crate) struct Caller {
     name: String,
     sent: usize,
     lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
@@ -77,7 +77,7 @@ struct Caller {
 }
 
 impl Caller {
-    async fn send(&mut self, tool: &str, wait_ms: u64, ending: Ending) -> String {
+    pub(crate) async fn send(&mut self, tool: &str, wait_ms: u64, ending: Ending) -> String {
         self.sent += 1;
         let tag = format!("{}/0/{}", self.name, self.sent);
         let steps = vec![Step::Wait(wait_ms)];
@@ -107,7 +107,7 @@ impl Caller {
         (id, line["error"]["code"].as_i64().unwrap_or(0))
     }
 
-    async fn call(&mut self, wait_ms: u64) -> i64 {
+    pub(crate) async fn call(&mut self, wait_ms: u64) -> i64 {
         self.send("work", wait_ms, Ending::Answer).await;
         self.answer().await.1
     }

@@ -69,7 +69,7 @@ impl Queue {
                 let _ = answer.send(Err(room::no_room_for_question(len)));
                 None
             }
-            Event::Note(..) | Event::ComeBack(_) => None,
+            Event::Note(..) | Event::TakeBack(..) | Event::ComeBack(_) => None,
         }
     }
 }
@@ -95,6 +95,7 @@ const fn len(event: &Event) -> usize {
         Event::Note(_, bytes) | Event::Done(_, bytes) | Event::Ask { params: bytes, .. } => {
             bytes.len()
         }
+        Event::TakeBack(_, reason) => reason.len(),
         Event::ComeBack(_) => 0,
     }
 }
