@@ -273,10 +273,7 @@ impl Pair {
         let mut out = Vec::new();
         let event = match Message::scan(bytes) {
             Ok(message) => self.client.receive(self.now, &message, &mut out),
-            Err(failure) => {
-                ClientSession::<u32>::refuse(&failure, &mut out);
-                ClientEvent::Handled
-            }
+            Err(failure) => self.client.refuse(self.now, &failure, &mut out),
         };
         self.send(true, &out);
         self.learn(event);

@@ -20,13 +20,14 @@ use std::{
 
 use serde_json::{Value, json};
 
-const TOOLS: [&str; 14] = [
+const TOOLS: [&str; 15] = [
     "echo",
     "pid",
     "sleep",
     "notes",
     "garbage",
     "wrong_id",
+    "mangled",
     "twice",
     "silent",
     "huge",
@@ -117,6 +118,21 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
                 answer(&wrong, "for somebody else");
             }
         }
+        "mangled" => {
+            let deep = "[".repeat(200) + &"]".repeat(200);
+            let rest: &[u8] = match number("how") {
+                0 => b"\"result\":5",
+                1 => b"\"result\":{\"content\":\"\xff\"}",
+                2 => &[b"\"result\":", deep.as_bytes()].concat(),
+                3 => b"\"result\":{},\"result\":{}",
+                4 => b"\"result\":{},\"Result\":{}",
+                5 => b"\"result\":{\"content\":NaN}",
+                _ => b"\"x\":{}",
+            };
+            print(
+                [format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},").as_bytes(), rest, b"}\n"].concat(),
+            );
+        }
         "twice" => {
             answer(id, "the first");
             answer(id, "the second");
@@ -165,9 +181,9 @@ fn say(line: &str) {
     print(&format!("{line}\n"));
 }
 
-fn print(text: &str) {
+fn print(text: impl AsRef<[u8]>) {
     // Whoever does not listen any more has ended us.
-    if io::stdout().lock().write_all(text.as_bytes()).is_err() {
+    if io::stdout().lock().write_all(text.as_ref()).is_err() {
         process::exit(1);
     }
 }

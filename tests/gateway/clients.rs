@@ -334,3 +334,39 @@ fn a_client_that_sends_what_is_no_request() {
     assert_eq!(text(&response), "well");
     neighbours.are_well();
 }
+
+/// Servers whose parsers are less strict never see a key that only passes for one of the protocol.
+#[test]
+fn a_client_that_spells_keys_in_its_own_way() {
+    let gateway = Gateway::serve(&bad("tools.deny = [\"pid\"]\n", &[]));
+    for mut client in [gateway.modern("bad"), gateway.legacy("bad")] {
+        for key in ["Name", "NAME", "name\0", "na\u{1}me", "name\0x", "n\u{e5}me"] {
+            let mut message = client.message("tools/call", json!({"name": "echo"}));
+            message["params"]["arguments"] = json!({"message": "hello", key: "pid"});
+            assert_eq!(text(&client.post(&message).messages().remove(0)), "hello", "{key:?}");
+            message["params"][key] = "pid".into();
+            let answer = client.post(&message).messages().remove(0);
+            // What passes for nothing is the server's own business.
+            match key.contains('\u{e5}') {
+                true => assert_eq!(text(&answer), "hello"),
+                false => assert!(error(&answer).1.contains("passes for \"name\""), "{answer}"),
+            }
+        }
+        for (key, value) in [
+            ("Params", json!({"name": "pid"})),
+            ("param\u{17f}", json!({"name": "pid"})),
+            ("Method", json!("ping")),
+            ("ID", json!(1)),
+            ("iD", json!(1)),
+            ("\u{131}d", json!(1)),
+            ("id\0", json!(1)),
+        ] {
+            let arguments = json!({"message": "hello"});
+            let call = json!({"name": "echo", "arguments": arguments});
+            let mut message = client.message("tools/call", call);
+            message[key] = value;
+            let answer = client.post(&message).messages().remove(0);
+            assert!(error(&answer).1.contains("passes for"), "{answer}");
+        }
+    }
+}

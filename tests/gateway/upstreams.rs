@@ -176,6 +176,34 @@ fn a_server_that_answers_wrongly() {
     neighbours.are_well();
 }
 
+/// An answer that is no message ends its call at once, with the reason.
+#[test]
+fn a_server_whose_answers_are_no_messages() {
+    let (gateway, neighbours) = beside_the_good("", "", &[]);
+    let mut clients = [gateway.modern("bad"), gateway.legacy("bad")];
+    for (how, expected) in [
+        "`result` must be an object",
+        "invalid UTF-8",
+        "nested deeper",
+        "duplicate key \"result\"",
+        "key \"Result\"",
+        "invalid JSON",
+        "either `method`, or `result`",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for client in &mut clients {
+            let response = client.call("mangled", json!({"how": how}));
+            let (_, why) = error(&response);
+            assert!(why.contains("breaks the protocol") && why.contains(expected), "{response}");
+        }
+    }
+    let server = gateway.server("bad", |server| worker(server, "strays") >= 14);
+    assert!(server["state"] == "healthy" && worker(&server, "restarts") == 0, "{server}");
+    neighbours.are_well();
+}
+
 /// A call without an answer costs its own caller the wait, and nobody else; the server hears that
 /// nobody waits. Late answers change nothing.
 #[test]

@@ -379,8 +379,9 @@ impl<'a> Drive<'a> {
         let message = match Message::scan(line) {
             Ok(message) => message,
             Err(failure) => {
-                ClientSession::<Tag>::refuse(&failure, &mut self.out);
+                let event = self.session.refuse(now, &failure, &mut self.out);
                 self.end_line(start);
+                self.on(event, None);
                 return self.stray();
             }
         };
@@ -452,9 +453,6 @@ impl<'a> Drive<'a> {
                 call.fail(&ErrorObject::new(Code::HANDLER_TIMEOUT, why));
                 return self.part(clock::now(), call);
             }
-            (Answer::Closed, _) | (_, None) => {
-                return self.pool.broken(self.worker, call, "the connection ended");
-            }
             (Answer::Malformed(_), Some(message)) if era::is_of_extension(call, message, peer) => {
                 self.worker.timeouts.store(0, Ordering::Relaxed);
                 era::answer(call, message, peer);
@@ -462,6 +460,9 @@ impl<'a> Drive<'a> {
             (Answer::Malformed(why), _) => {
                 let why = format!("the server's answer breaks the protocol: {why}");
                 call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
+            }
+            (Answer::Closed, _) | (_, None) => {
+                return self.pool.broken(self.worker, call, "the connection ended");
             }
             (Answer::InputRequired(round), Some(message)) => {
                 self.worker.timeouts.store(0, Ordering::Relaxed);

@@ -346,14 +346,15 @@ impl Drive {
     }
 
     fn message(&mut self, line: Bytes) {
+        let now = Instant::now().into_std();
         let message = match Message::scan(line.clone()) {
             Ok(message) => message,
             Err(failure) => {
                 self.state.note_stray(&line);
-                return self.wire.put(|out| ClientSession::<Box<Pending>>::refuse(&failure, out));
+                let event = self.wire.put(|out| self.session.refuse(now, &failure, out));
+                return self.on(event, None);
             }
         };
-        let now = Instant::now().into_std();
         let event = self.wire.put(|out| self.session.receive(now, &message, out));
         self.on(event, Some(&message));
     }

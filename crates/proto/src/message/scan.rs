@@ -121,9 +121,11 @@ pub struct ScanFailure {
     /// What is wrong.
     #[source]
     pub error: ScanError,
-    /// The id, where one was readable before the message went wrong.
+    /// The id, where one was readable before the message went wrong; of a response, where there is
+    /// no doubt about it.
     pub id: Option<Id>,
-    /// Whether the message is a response: those are never answered.
+    /// Whether the message is a response: those are never answered, but end the request that they
+    /// were for.
     pub is_response: bool,
 }
 
@@ -151,25 +153,39 @@ pub(super) struct Scanned {
 /// Scans one message.
 #[allow(clippy::result_large_err, reason = "see Message::scan")]
 pub(super) fn message(bytes: &[u8]) -> Result<Scanned, ScanFailure> {
-    admit(bytes)?;
+    admit(bytes).map_err(|error| match error {
+        ScanError::TooLong { .. } => error.into(),
+        _ => refused(bytes, &Spans::new(), error),
+    })?;
     let mut scan = Scan::new(bytes);
     let walked = scan.document();
     let (spans, fault) = (scan.spans, scan.fault);
-    let part = |part| spans.range(part).and_then(|range| bytes.get(range));
     let error = match (walked, fault) {
         (Err(error), _) | (Ok(()), Some(error)) => error,
-        (Ok(()), None) => match envelope(&part) {
-            Ok((kind, method)) => return Ok(Scanned { kind, method, spans }),
-            Err(error) => error,
-        },
+        (Ok(()), None) => {
+            match envelope(&|part| spans.range(part).and_then(|range| bytes.get(range))) {
+                Ok((kind, method)) => return Ok(Scanned { kind, method, spans }),
+                Err(error) => error,
+            }
+        }
     };
-    let known = error.code() != Code::PARSE_ERROR;
-    Err(ScanFailure {
-        id: if known { part(Part::Id).and_then(Id::from_json) } else { None },
-        is_response: part(Part::Method).is_none()
-            && (part(Part::Result).is_some() || part(Part::Error).is_some()),
-        error,
-    })
+    Err(refused(bytes, &spans, error))
+}
+
+/// Whom a message is from or for that is none.
+#[cold]
+fn refused(bytes: &[u8], spans: &Spans, error: ScanError) -> ScanFailure {
+    let part = |part| spans.range(part).and_then(|range| bytes.get(range));
+    let answered = super::salvage::answered(bytes);
+    let is_response = answered.is_some()
+        || part(Part::Method).is_none()
+            && (part(Part::Result).is_some() || part(Part::Error).is_some());
+    let id = if is_response || error.code() == Code::PARSE_ERROR {
+        answered
+    } else {
+        part(Part::Id).and_then(Id::from_json)
+    };
+    ScanFailure { error, id, is_response }
 }
 
 /// The element ranges of a JSON array of at most `max` elements.

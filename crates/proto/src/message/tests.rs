@@ -90,6 +90,48 @@ fn each_fault_has_its_name_its_code_and_its_id() {
 }
 
 #[test]
+fn an_answer_that_is_no_message_tells_whose_it_is_unless_there_is_doubt() {
+    let id = |bytes: &[u8]| {
+        let failure = Message::scan(bytes.to_vec()).unwrap_err();
+        failure.id.filter(|_| failure.is_response)
+    };
+    let deep =
+        format!(r#"{{"result":{}{},"jsonrpc":"2.0","id":7}}"#, "[".repeat(200), "]".repeat(200));
+    for bytes in [
+        r#"{"jsonrpc":"2.0","id":7,"result":5}"#.as_bytes(),
+        br#"{"jsonrpc":"2.0","id":7,"result":null}"#,
+        br#"{"id":7,"result":{}}"#,
+        b"{\"jsonrpc\":\"2.0\",\"result\":{\"a\":\"\xff\"},\"id\":7}",
+        br#" {"jsonrpc":"2.0","id":7,"result":{"a":NaN,"b":-Infinity,"c":"\x}"}} "#,
+        b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"tab\there\"}}",
+        br#"{"jsonrpc":"2.0","id":7,"result":{},"result":{}}"#,
+        br#"{"jsonrpc":"2.0","id":7,"result":{"resultType":"x","ResultType":"y"}}"#,
+        br#"{"jsonrpc":"2.0","id":7,"Error":{},"result":{}}"#,
+        br#"{"jsonrpc":"2.0","id":7,"error":{},"result":{}}"#,
+        deep.as_bytes(),
+    ] {
+        assert_eq!(id(bytes), Some(Id::from(7)), "{}", String::from_utf8_lossy(bytes));
+    }
+    for text in [
+        r#"{"jsonrpc":"2.0","id":7,"id":7,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"ID":8,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","ID":7,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"x","result":5}"#,
+        r#"{"jsonrpc":"2.0","id":7,"Method":"x","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"result":{}"#,
+        r#"{"jsonrpc":"2.0","id":7,"result":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"res{"jsonrpc":"2.0","id":8,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"result":{"a":"{"jsonrpc":"2.0","id":8,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":7.5,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"result":}"#,
+        r#"[{"jsonrpc":"2.0","id":7,"result":5}]"#,
+        "{\"id\":7,\"result\":\"\\",
+    ] {
+        assert_eq!(id(text.as_bytes()), None, "{text}");
+    }
+}
+
+#[test]
 fn duplicate_keys_that_decide_something_are_refused_however_they_are_spelled() {
     for (text, key) in [
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#, "id"),

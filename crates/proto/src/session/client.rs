@@ -8,13 +8,13 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::handshake::{EraChoice, Handshake, HandshakeError, Peer, Step};
-use super::pending::Pending;
+use super::pending::{Entry, Pending};
 use super::rounds::InputRequired;
 use super::server::outcome;
 use crate::error::{Code, ErrorObject};
 use crate::id::Id;
 use crate::limits::PROBE_TIMEOUT;
-use crate::message::{Kind, Message, Part, ScanFailure, write};
+use crate::message::{Kind, Message, Part, ScanError, ScanFailure, write};
 use crate::meta::{self, Envelope};
 use crate::method::{self, Method};
 use crate::types::{ClientCapabilities, Implementation, InitializeParams, LogLevel};
@@ -161,13 +161,35 @@ impl<T> ClientSession<T> {
         }
     }
 
-    /// Answers bytes that are no message, if they look like a request.
-    pub fn refuse(failure: &ScanFailure, out: &mut Vec<u8>) {
-        if let (Some(id), false) = (&failure.id, failure.is_response) {
-            let mut id_json = Vec::new();
-            id.write_json(&mut id_json);
-            write::error(out, Some(&id_json), &failure.object());
-        }
+    /// Takes bytes in that are no message. What looks like a request is answered with an error; the
+    /// request that a response was for ends as [`Answer::Malformed`]. At most one message is
+    /// appended to `out`.
+    pub fn refuse(
+        &mut self,
+        now: Instant,
+        failure: &ScanFailure,
+        out: &mut Vec<u8>,
+    ) -> ClientEvent<T> {
+        let Some(id) = &failure.id else { return ClientEvent::Handled };
+        // An answer without an outcome looks like no response.
+        let may_answer = failure.is_response || failure.error == ScanError::BadShape;
+        let Some((id, entry)) = may_answer.then(|| self.close(id)).flatten() else {
+            if !failure.is_response {
+                let mut id_json = Vec::new();
+                id.write_json(&mut id_json);
+                write::error(out, Some(&id_json), &failure.object());
+            }
+            return ClientEvent::Handled;
+        };
+        let why = failure.to_string();
+        let step = match (entry.tag, entry.method) {
+            (Tag::Call(tag), _) => return ClientEvent::Answered(id, tag, Answer::Malformed(why)),
+            (Tag::Handshake(_), Method::Discover) => {
+                self.handshake.probe_answered(Err(failure.object()))
+            }
+            (Tag::Handshake(_), method) => Step::Failed(HandshakeError::Malformed { method, why }),
+        };
+        self.take(now, step, out)
     }
 
     /// Sends a request; its id comes back.
@@ -304,12 +326,10 @@ impl<T> ClientSession<T> {
     }
 
     fn answer(&mut self, now: Instant, message: &Message, out: &mut Vec<u8>) -> ClientEvent<T> {
-        let entry = message.id().and_then(|id| match (id.clone(), self.pending.close(&id)) {
-            (Id::Integer(id), Some(entry)) => Some((id, entry)),
-            _ => None,
-        });
         // Late, twice, or never asked: dropped.
-        let Some((id, entry)) = entry else { return ClientEvent::Handled };
+        let Some((id, entry)) = message.id().and_then(|id| self.close(&id)) else {
+            return ClientEvent::Handled;
+        };
         let outcome = outcome(message);
         let step = match (entry.tag, entry.method) {
             (Tag::Call(tag), method) => {
@@ -327,6 +347,14 @@ impl<T> ClientSession<T> {
             }
         };
         self.take(now, step, out)
+    }
+
+    /// Ends the request of ours that has this id.
+    fn close(&mut self, id: &Id) -> Option<(i64, Entry<Tag<T>>)> {
+        match (id, self.pending.close(id)) {
+            (Id::Integer(id), Some(entry)) => Some((*id, entry)),
+            _ => None,
+        }
     }
 
     /// What a result is, told by the method and the era, with `resultType` as the only clue inside.

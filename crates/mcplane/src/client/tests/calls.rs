@@ -343,6 +343,26 @@ async fn nothing_is_reused_when_the_cache_is_off() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_no_message_ends_its_call() {
+    let (client, mut fake) = modern(builder()).await;
+    for (rest, why) in [
+        (r#""result":5"#, "`result` must be an object"),
+        (r#""result":{},"Result":{}"#, "passes for"),
+        (r#""result":{"content":NaN}"#, "invalid JSON"),
+        (r#""x":1"#, "either `method`"),
+    ] {
+        let serve = async {
+            let id = fake.expect("tools/call").await["id"].take();
+            fake.raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},{rest}}}"#)).await;
+        };
+        let (result, ()) = tokio::join!(client.call_tool("x", &json!({})), serve);
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    assert_eq!(client.strays().count, 4);
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_read_is_heard_all_the_same() {
     let (heard_in, mut heard) = tokio::sync::mpsc::channel(1);
     let listening = builder().on_log(move |log| heard_in.try_send(log).unwrap());
