@@ -11,7 +11,7 @@ use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::message::{Part, write};
 use mcplane_proto::session::client::Call;
 use mcplane_proto::session::{
-    ClientConfig, ClientEvent, ClientSession, ServerEvent, ServerSession,
+    ClientConfig, ClientEvent, ClientSession, Ids, ServerEvent, ServerSession,
 };
 use mcplane_proto::types::{ClientCapabilities, Implementation};
 use mcplane_proto::{Id, Message, Method};
@@ -89,6 +89,7 @@ impl Pair {
             capabilities: ClientCapabilities::new().with_roots(true),
             choice: setup.choice,
             timeout: setup.timeout,
+            ids: Ids::default(),
         };
         let client = ClientSession::start(start, config, &mut out);
         let mut pair = Self {

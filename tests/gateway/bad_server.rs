@@ -20,7 +20,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 16] = [
     "echo",
     "pid",
     "sleep",
@@ -28,6 +28,7 @@ const TOOLS: [&str; 15] = [
     "garbage",
     "wrong_id",
     "mangled",
+    "id",
     "twice",
     "silent",
     "huge",
@@ -133,6 +134,7 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
                 [format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},").as_bytes(), rest, b"}\n"].concat(),
             );
         }
+        "id" => answer(id, &id.to_string()),
         "twice" => {
             answer(id, "the first");
             answer(id, "the second");

@@ -204,6 +204,17 @@ fn a_server_whose_answers_are_no_messages() {
     neighbours.are_well();
 }
 
+/// Who makes a server answer an id of their choice cannot know that of another's call.
+#[test]
+fn ids_that_nobody_can_guess() {
+    let gateway = Gateway::serve(&bad("", &[]));
+    let mut client = gateway.modern("bad");
+    let mut id = || text(&client.call("id", json!({}))).parse::<i64>().unwrap();
+    let ids: Vec<i64> = (0..8).map(|_| id()).collect();
+    assert!(ids.iter().all(|id| (1..1 << 53).contains(id)), "{ids:?}");
+    assert!(ids.windows(2).all(|two| two[0].abs_diff(two[1]) > 1_000), "{ids:?}");
+}
+
 /// A call without an answer costs its own caller the wait, and nobody else; the server hears that
 /// nobody waits. Late answers change nothing.
 #[test]

@@ -76,7 +76,8 @@ impl Drive<'_> {
                 return Owner::Several(self.session.tags().count());
             }
             caller = Some(&call.caller);
-            let is_younger = youngest.is_none_or(|other| other.id() < call.id());
+            let number = |call: &Call| self.session.number(call.id());
+            let is_younger = youngest.is_none_or(|other| number(other) < number(call));
             if is_younger && matches!(tag, Tag::Call(_)) {
                 youngest = Some(call);
             }

@@ -1,12 +1,13 @@
 //! What keeps workers alive: starting, restarting with a pause and a budget, probing, and stopping
 //! those that are idle or too big.
 
+use std::hash::RandomState;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcplane::proto::method::Method;
-use mcplane::proto::session::{ClientConfig, EraChoice, HandshakeError, Peer};
+use mcplane::proto::session::{ClientConfig, EraChoice, HandshakeError, Ids, Peer};
 use mcplane::proto::types::{ClientCapabilities, Implementation};
 use mcplane::proto::version::{Era, Revision};
 use mcplane::transport::process::{Running, Tree};
@@ -341,6 +342,8 @@ fn client_config(pool: &Pool) -> ClientConfig {
         capabilities,
         choice: pool.learned.choice(),
         timeout: if approval.is_zero() { HANDSHAKE_TIME_MAX } else { approval },
+        // Clients share the connection, and servers can be talked into many things.
+        ids: Ids::Keyed(RandomState::new()),
     }
 }
 

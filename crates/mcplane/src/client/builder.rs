@@ -9,7 +9,7 @@ use std::time::Duration;
 use mcplane_proto::error::ErrorObject;
 use mcplane_proto::limits::REQUEST_TIMEOUT;
 use mcplane_proto::method::Method;
-use mcplane_proto::session::{ClientConfig, EraChoice, HandshakeError};
+use mcplane_proto::session::{ClientConfig, EraChoice, HandshakeError, Ids};
 use mcplane_proto::types::{
     CreateMessageParams, CreateMessageResult, ElicitForm, ElicitParams, ElicitResult, ElicitUrl,
     Implementation, LogMessageParams, Root,
@@ -197,6 +197,7 @@ impl ClientBuilder {
             capabilities: self.handlers.capabilities(),
             choice: self.choice,
             timeout: self.timeout,
+            ids: Ids::default(),
         };
         let state = Arc::new(State::new(self.handlers));
         let (commands, taken) = mpsc::channel(super::COMMANDS_MAX);

@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::handshake::{EraChoice, Handshake, HandshakeError, Peer, Step};
-use super::pending::{Entry, Pending};
+use super::pending::{Entry, Ids, Pending};
 use super::rounds::InputRequired;
 use super::server::outcome;
 use crate::error::{Code, ErrorObject};
@@ -33,6 +33,8 @@ pub struct ClientConfig {
     /// How long it waits for each answer of the handshake; for the probe never longer than
     /// [`PROBE_TIMEOUT`].
     pub timeout: Duration,
+    /// How its requests are numbered.
+    pub ids: Ids,
 }
 
 /// One request to send.
@@ -128,7 +130,7 @@ impl<T> ClientSession<T> {
             timeout: config.timeout,
             handshake,
             peer: None,
-            pending: Pending::default(),
+            pending: Pending::new(config.ids),
             expired: VecDeque::new(),
         };
         session.take(now, step, out);
@@ -263,6 +265,12 @@ impl<T> ClientSession<T> {
             Tag::Call(tag) => Some(tag),
             Tag::Handshake(_) => None,
         }
+    }
+
+    /// Which request of all one in flight is: ids do not tell their age.
+    #[must_use]
+    pub fn number(&self, id: i64) -> Option<u64> {
+        self.pending.number(id)
     }
 
     /// The tags of the requests in flight, in no order.
@@ -528,6 +536,7 @@ mod tests {
             capabilities: ClientCapabilities::default(),
             choice: EraChoice::Auto,
             timeout: 5 * minute,
+            ids: Ids::default(),
         };
         let mut out = Vec::new();
         let mut session = ClientSession::<()>::start(now, config, &mut out);

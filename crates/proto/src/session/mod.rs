@@ -19,5 +19,5 @@ pub mod server;
 pub use client::{ClientConfig, ClientEvent, ClientSession};
 pub use handshake::{EraChoice, HandshakeError, Peer};
 pub use listen::ListenFilter;
-pub use pending::Pending;
+pub use pending::{Ids, Pending};
 pub use server::{ServerConfig, ServerEvent, ServerSession};

@@ -1,6 +1,7 @@
 //! Requests that wait for an answer, and their deadlines.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use crate::id::Id;
@@ -12,9 +13,40 @@ use crate::method::Method;
 #[derive(Debug)]
 pub struct Pending<T> {
     entries: HashMap<i64, Entry<T>>,
-    last_id: i64,
+    ids: Ids,
+    /// How many requests there were.
+    opened: u64,
     /// No entry is due before this; a removal leaves it as it is, so it may be early, never late.
     earliest: Option<Instant>,
+}
+
+/// How requests are numbered. Every id is above 0 and below 2^53, so that it is the same number to a
+/// peer that reads numbers as doubles.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum Ids {
+    /// 1, 2, 3, …
+    #[default]
+    InOrder,
+    /// In an order that only the key tells: where requests of several parties share a connection,
+    /// none of them can guess the id of another's.
+    Keyed(RandomState),
+}
+
+impl Ids {
+    /// The id of a request; another one for each `number` below 2^52.
+    fn id(&self, number: u64) -> u64 {
+        const BITS: u32 = 26;
+        const MASK: u64 = (1 << BITS) - 1;
+        let Self::Keyed(key) = self else { return number };
+        // A Feistel network permutes, whatever its function; after three rounds of a keyed one the
+        // images of known numbers tell nothing of the others (Luby and Rackoff, 1988).
+        let (mut left, mut right) = (number >> BITS & MASK, number & MASK);
+        for round in 0..3_u64 {
+            (left, right) = (right, left ^ key.hash_one(round << 32 | right) & MASK);
+        }
+        left << BITS | right
+    }
 }
 
 /// One request in flight.
@@ -25,6 +57,7 @@ pub struct Entry<T> {
     pub method: Method,
     /// The caller's own note.
     pub tag: T,
+    number: u64,
     timeout: Option<Duration>,
     latest: Instant,
     deadline: Option<Instant>,
@@ -32,11 +65,17 @@ pub struct Entry<T> {
 
 impl<T> Default for Pending<T> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), last_id: 0, earliest: None }
+        Self::new(Ids::default())
     }
 }
 
 impl<T> Pending<T> {
+    /// Nothing in flight.
+    #[must_use]
+    pub fn new(ids: Ids) -> Self {
+        Self { entries: HashMap::new(), ids, opened: 0, earliest: None }
+    }
+
     /// Notes a request and gives it an id that no other request of this connection ever had.
     /// `timeout` `None` means that only its end or a cancellation ends it (`subscriptions/listen`).
     ///
@@ -52,13 +91,24 @@ impl<T> Pending<T> {
         if self.entries.len() >= IN_FLIGHT_MAX {
             return Err(tag);
         }
-        self.last_id += 1;
+        let id = self.next_id();
         // A timeout that no clock reaches is none.
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         let latest = deadline.unwrap_or(now).max(now + REQUEST_TIMEOUT_MAX);
         self.note(deadline);
-        self.entries.insert(self.last_id, Entry { method, tag, timeout, latest, deadline });
-        Ok(self.last_id)
+        let entry = Entry { method, tag, number: self.opened, timeout, latest, deadline };
+        self.entries.insert(id, entry);
+        Ok(id)
+    }
+
+    fn next_id(&mut self) -> i64 {
+        loop {
+            self.opened += 1;
+            match i64::try_from(self.ids.id(self.opened)) {
+                Ok(id) if id > 0 => return id,
+                _ => {}
+            }
+        }
     }
 
     /// Ends a request: its answer has come, or nobody waits for it any more.
@@ -75,6 +125,12 @@ impl<T> Pending<T> {
             Id::Integer(id) => self.entries.get_mut(id),
             Id::String(_) => None,
         }
+    }
+
+    /// Which request of all one in flight is: ids do not tell their age.
+    #[must_use]
+    pub fn number(&self, id: i64) -> Option<u64> {
+        self.entries.get(&id).map(|entry| entry.number)
     }
 
     /// The tags of the requests in flight, in no order.
@@ -106,7 +162,7 @@ impl<T> Pending<T> {
         }
         let due = |entry: &mut Entry<T>| entry.deadline.is_some_and(|deadline| deadline <= now);
         let mut expired: Vec<_> = self.entries.extract_if(|_, entry| due(entry)).collect();
-        expired.sort_unstable_by_key(|(id, _)| *id);
+        expired.sort_unstable_by_key(|(_, entry)| entry.number);
         self.earliest = self.entries.values().filter_map(|entry| entry.deadline).min();
         expired
     }
@@ -120,16 +176,16 @@ impl<T> Pending<T> {
     /// Takes out everything: the connection is gone.
     pub fn drain(&mut self) -> Vec<(i64, Entry<T>)> {
         let mut all: Vec<_> = self.entries.drain().collect();
-        all.sort_unstable_by_key(|(id, _)| *id);
+        all.sort_unstable_by_key(|(_, entry)| entry.number);
         all
     }
 
     /// The ids of the requests whose tag fits, oldest first.
     pub fn ids(&self, fits: impl Fn(&T) -> bool) -> Vec<i64> {
         let fitting = self.entries.iter().filter(|(_, entry)| fits(&entry.tag));
-        let mut ids: Vec<_> = fitting.map(|(id, _)| *id).collect();
+        let mut ids: Vec<_> = fitting.map(|(id, entry)| (entry.number, *id)).collect();
         ids.sort_unstable();
-        ids
+        ids.into_iter().map(|(_, id)| id).collect()
     }
 
     /// How many requests are in flight.
@@ -153,6 +209,8 @@ impl<T> Pending<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -207,5 +265,36 @@ mod tests {
             pending.open(now, Method::Ping, None, ()).unwrap();
         }
         assert!(pending.open(now, Method::Ping, None, ()).is_err());
+    }
+
+    #[test]
+    fn keyed_ids_are_never_the_same_and_stand_in_no_order() {
+        let now = Instant::now();
+        let open = |pending: &mut Pending<()>| {
+            let id = pending.open(now, Method::Ping, Some(SECOND), ()).unwrap();
+            pending.close(&Id::from(id)).unwrap();
+            id
+        };
+        let mut pending = Pending::new(Ids::Keyed(RandomState::new()));
+        let ids: Vec<_> = (0..4096).map(|_| open(&mut pending)).collect();
+        let distinct: HashSet<_> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len());
+        assert!(ids.iter().all(|id| (1..1 << 52).contains(id)));
+        // No two of 64 in order by chance alone: 1 in 64!.
+        assert!(!ids[..64].is_sorted());
+        let mut other = Pending::new(Ids::Keyed(RandomState::new()));
+        assert_ne!(ids[..3], [0; 3].map(|_| open(&mut other)));
+    }
+
+    #[test]
+    fn keyed_requests_keep_their_age() {
+        let now = Instant::now();
+        let mut pending = Pending::new(Ids::Keyed(RandomState::new()));
+        let ids: Vec<_> = (0..64)
+            .map(|tag| pending.open(now, Method::Ping, Some(SECOND), tag).unwrap())
+            .collect();
+        assert_eq!(pending.ids(|_| true), ids);
+        let due: Vec<_> = pending.expire(now + SECOND).into_iter().map(|(id, _)| id).collect();
+        assert_eq!(due, ids);
     }
 }
