@@ -53,6 +53,57 @@ fn a_change_of_the_file_is_taken_over() {
     neighbours.are_well();
 }
 
+/// Calls that wait for a worker when the settings of their server change are made all the same, by
+/// the workers that they came to.
+#[test]
+fn a_call_that_waits_outlives_a_change() {
+    let settings = |words: &[&str]| good() + &named("changed", "calls_per_worker = 1", words);
+    let gateway = Gateway::serve(&settings(&[]));
+    gateway.offers("changed", "sleep");
+    let call = |ms: u64| {
+        let mut client = gateway.modern("changed");
+        thread::spawn(move || client.call("sleep", json!({"ms": ms})))
+    };
+    let first = call(1500);
+    gateway.server("changed", |server| server["workers"][0]["in_flight"] == 1);
+    let waiting: Vec<_> = (0..3).map(|_| call(1)).collect();
+    gateway.server("changed", |server| server["queued"] == 3);
+    gateway.rewrite(&settings(&["--tools", "1"]));
+    gateway.says("was read again");
+    assert_eq!(text(&first.join().unwrap()), "slept 1500 ms");
+    for call in waiting {
+        assert_eq!(text(&call.join().unwrap()), "slept 1 ms");
+    }
+    gateway.offers("changed", "more_0000");
+}
+
+/// However often the settings change, no call fails for it.
+#[test]
+fn no_call_fails_because_of_a_change() {
+    let settings = |count: usize| good() + &named("changed", "", &["--tools", &count.to_string()]);
+    let gateway = Gateway::serve(&settings(0));
+    gateway.offers("changed", "echo");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        let calling = (0..4).map(|_| {
+            scope.spawn(|| {
+                let mut client = gateway.modern("changed");
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let response = client.call("echo", json!({"message": "hi"}));
+                    assert_eq!(text(&response), "hi");
+                }
+            })
+        });
+        let calling: Vec<_> = calling.collect();
+        for count in 1..=8 {
+            gateway.rewrite(&settings(count));
+            gateway.server("changed", |_| gateway.status()["reloads"] == count);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        calling.into_iter().for_each(|one| one.join().unwrap());
+    });
+}
+
 /// Nor is anything left that had left the group of its worker.
 #[test]
 #[cfg(target_os = "linux")]

@@ -178,8 +178,10 @@ impl Gateway {
         let gone = self.take_over(config)?;
         self.0.reloads.fetch_add(1, Ordering::Relaxed);
         let drain = self.state().config.gateway.drain.duration();
+        let running = self.upstreams();
         for upstream in gone {
-            tokio::spawn(async move { upstream.pool.close(clock::now() + drain).await });
+            let successor = running.iter().any(|other| other.name == upstream.name);
+            tokio::spawn(upstream.retire(clock::now() + drain, successor));
         }
         Ok(())
     }
@@ -197,7 +199,10 @@ impl Gateway {
         let closing: Vec<_> = self
             .upstreams()
             .into_iter()
-            .map(|upstream| tokio::spawn(async move { upstream.pool.close(deadline).await }))
+            .map(|upstream| {
+                let why = "the gateway is shutting down";
+                tokio::spawn(async move { upstream.pool.close(deadline, why).await })
+            })
             .collect();
         for one in closing {
             // A panic in there is its own.
@@ -230,7 +235,7 @@ impl Gateway {
         let mut upstreams = Vec::new();
         for (name, server) in config.servers.iter().filter(|(_, server)| !server.disabled) {
             let same = was(name).filter(|upstream| is_same(&upstream.pool.settings, server));
-            upstreams.push(match same {
+            let upstream = match same {
                 Some(upstream) => Arc::clone(upstream),
                 None => Upstream::start(
                     name,
@@ -240,7 +245,12 @@ impl Gateway {
                     // What clients want to hear of does not change with the server.
                     was(name).map(|before| Arc::clone(&before.watched)).unwrap_or_default(),
                 ),
-            });
+            };
+            // Until it has told what it offers, what it offered under its old settings stands in.
+            if upstream.offer.load().is_none() {
+                upstream.offer.store(was(name).and_then(|before| before.offer.load_full()));
+            }
+            upstreams.push(upstream);
         }
         let stays =
             |upstream: &Arc<Upstream>| upstreams.iter().any(|new| Arc::ptr_eq(new, upstream));

@@ -164,6 +164,22 @@ impl Upstream {
         upstream
     }
 
+    /// Ends it once nobody needs it any more, or at the deadline. Until then it takes calls: some wait
+    /// in its queues, and others found it in a catalog that was there a moment ago. `successor` says
+    /// that there is another one for its name, so that nobody finds it any more.
+    pub(crate) async fn retire(self: Arc<Self>, deadline: Instant, successor: bool) {
+        // Its ear has it, and this.
+        let is_found = || successor && Arc::strong_count(&self) > 2;
+        while clock::now() < deadline && (is_found() || !self.pool.is_idle()) {
+            sleep(LOOK).await;
+        }
+        let why = match successor {
+            true => "its settings have changed, and the call did not end in time",
+            false => "it is not in the settings any more",
+        };
+        self.pool.close(deadline, why).await;
+    }
+
     /// Waits until the upstream has told what it offers in this run, or something went wrong with it.
     pub(crate) async fn ready(&self) {
         let mut fresh = self.fresh.subscribe();

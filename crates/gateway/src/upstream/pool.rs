@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -85,7 +85,8 @@ pub(crate) struct Pool {
     pub(crate) learned: Learned,
     pub(crate) trouble: ArcSwapOption<Trouble>,
     pub(crate) closing: watch::Sender<Option<Instant>>,
-    is_closing: AtomicBool,
+    /// Why calls are refused, once it closes.
+    closed: OnceLock<&'static str>,
     /// Held by every task of the pool: when the last is gone, so are its processes.
     pub(crate) alive: Mutex<Option<mpsc::Sender<()>>>,
     gone: tokio::sync::Mutex<mpsc::Receiver<()>>,
@@ -142,7 +143,7 @@ impl Pool {
             learned: Learned::new(settings.revision),
             trouble: ArcSwapOption::empty(),
             closing: watch::Sender::new(None),
-            is_closing: AtomicBool::new(false),
+            closed: OnceLock::new(),
             alive: Mutex::new(Some(alive)),
             gone: tokio::sync::Mutex::new(gone),
             settings,
@@ -158,14 +159,15 @@ impl Pool {
     }
 
     /// Ends every worker: calls in flight may finish until `deadline`, then processes are stopped.
-    pub(crate) async fn close(&self, deadline: Instant) {
-        self.is_closing.store(true, Ordering::Release);
+    /// `why` is what calls hear that still wait, or come then.
+    pub(crate) async fn close(&self, deadline: Instant, why: &'static str) {
+        let _ = self.closed.set(why);
         self.closing.send_replace(Some(deadline));
         for worker in self.workers() {
             self.retire(&worker, deadline);
         }
         for lane in self.lanes() {
-            lane.close(|call| call.fail(&unavailable("the gateway is shutting down")));
+            lane.close(|call| call.fail(&unavailable(why)));
         }
         drop(self.alive.lock().unwrap_or_else(PoisonError::into_inner).take());
         // Nobody sends anything: this waits for the last sender to go.
@@ -213,8 +215,8 @@ impl Pool {
     }
 
     pub(super) fn admit(self: &Arc<Self>, call: Arc<Call>) {
-        if self.is_closing.load(Ordering::Acquire) {
-            return call.fail(&unavailable("the gateway is shutting down"));
+        if let Some(why) = self.closed.get() {
+            return call.fail(&unavailable(why));
         }
         let lane = match self.lane(&call.caller) {
             Ok(lane) => lane,
@@ -387,8 +389,16 @@ impl Pool {
         self.lanes().iter().map(|lane| lane.queued.load(Ordering::Relaxed)).sum()
     }
 
+    /// Whether no call runs or waits here.
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_busy = |worker: &Arc<Worker>| worker.in_flight.load(Ordering::Acquire) > 0;
+        self.in_turn.load(Ordering::Acquire) == 0
+            && self.queued() == 0
+            && !self.workers().iter().any(is_busy)
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
-        self.is_closing.load(Ordering::Acquire)
+        self.closed.get().is_some()
     }
 
     /// A worker is gone for good.

@@ -113,7 +113,8 @@ mod tests {
         let mut number = 0_u8..=u8::MAX;
         for _ in 0..2_000 {
             while output.backlog() < 512 * 1024 {
-                output.resize(output.len() + 64 * 1024 - 1, (put % 251) as u8);
+                let piece = vec![(put % 251) as u8; 64 * 1024 - 1];
+                output.extend_from_slice(&piece);
                 put += 1;
             }
             let len = 60_000 + usize::from(number.next().unwrap_or_default());
