@@ -21,6 +21,7 @@ mod face;
 mod gateway;
 pub mod listen;
 mod pipeline;
+mod private;
 mod upstream;
 
 pub use gateway::{Gateway, Troubles};

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 
 use super::Fingerprint;
 use super::offer::{Kind, Offer};
+use crate::private;
 
 /// The form of the files. Others are ignored.
 const FORMAT: u32 = 1;
@@ -78,7 +79,7 @@ impl Store {
                 format!("the lists of server {server:?} take more than {FILE_BYTES_MAX} bytes");
             return Err(io::Error::other(why));
         }
-        make_private_folder(&self.folder)?;
+        private::make(&self.folder)?;
         let path = self.path(server);
         let fresh = path.with_extension(format!("{}.tmp", unique()));
         let written = write_private(&fresh, &text).and_then(|()| fs::rename(&fresh, &path));
@@ -93,9 +94,13 @@ impl Store {
     #[must_use]
     pub fn load(&self, server: &str, identity: &str) -> Loaded {
         let path = self.path(server);
-        sweep(&path);
         let ignored = |why: String| Loaded::Ignored(format!("ignoring {}: {why}", path.display()));
-        let text = match read(&path) {
+        let read = || {
+            private::check(&self.folder)?;
+            sweep(&path);
+            read(&path)
+        };
+        let text = match read() {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Loaded::Nothing,
             Err(error) => return ignored(error.to_string()),
@@ -216,14 +221,6 @@ fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = options.open(path)?;
     file.write_all(text)?;
     file.sync_all()
-}
-
-fn make_private_folder(path: &Path) -> io::Result<()> {
-    let mut folder = fs::DirBuilder::new();
-    folder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
-    folder.create(path)
 }
 
 /// Different in each process and at each call.

@@ -9,6 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::private;
+
 /// The folder with one folder for each gateway that runs, in the state folder.
 const GATEWAYS: &str = "gateways";
 
@@ -58,8 +60,10 @@ impl Discovery {
     /// # Errors
     /// The disk refuses.
     pub fn announce(&self, state: &Path) -> io::Result<Announced> {
-        let folder = state.join(GATEWAYS).join(self.pid.to_string());
-        fs::create_dir_all(&folder)?;
+        let all = state.join(GATEWAYS);
+        private::make(&all)?;
+        let folder = all.join(self.pid.to_string());
+        private::make(&folder)?;
         fs::write(folder.join(FILE), serde_json::to_vec_pretty(self)?)?;
         // Whoever finds a lock that is free takes the folder away, and without a lock nobody reads
         // what is in it: the lock has its name once all else is there and it is taken.
@@ -74,7 +78,10 @@ impl Discovery {
     /// What others have left behind is taken away.
     #[must_use]
     pub fn newest(state: &Path) -> Option<Self> {
-        let running = fs::read_dir(state.join(GATEWAYS)).ok()?.flatten().filter_map(|gateway| {
+        let all = state.join(GATEWAYS);
+        // Who follows what is written there also shows a token.
+        private::check(&all).ok()?;
+        let running = fs::read_dir(all).ok()?.flatten().filter_map(|gateway| {
             let folder = gateway.path();
             let lock = File::open(folder.join(LOCK)).ok()?;
             match lock.try_lock_shared() {
