@@ -41,8 +41,10 @@ impl Http {
     }
 
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
-        for (name, value) in headers {
+        let host = headers.iter().find(|(name, _)| *name == "Host");
+        let host = host.map_or("localhost", |(_, host)| host);
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n");
+        for (name, value) in headers.iter().filter(|(name, _)| *name != "Host") {
             head += &format!("{name}: {value}\r\n");
         }
         head += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
@@ -223,7 +225,9 @@ impl Client {
     pub fn listen(&self, address: SocketAddr) -> Http {
         let mut http = Http::open(address);
         let session = self.session.as_deref().unwrap();
-        let headers = [("Accept", "text/event-stream"), ("Mcp-Session-Id", session)];
+        let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        let mut headers = vec![("Accept", "text/event-stream"), ("Mcp-Session-Id", session)];
+        headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
         http.send("GET", &self.path, &headers, "");
         assert_eq!(http.head().0, 200);
         http

@@ -128,6 +128,27 @@ fn administration_is_for_those_whom_the_settings_name() {
     }
 }
 
+/// Whoever must show a token may call this machine what they like; a probe may, too.
+#[test]
+fn a_name_is_foreign_only_where_nobody_needs_a_token() {
+    let get = |gateway: &Gateway, path: &str, token: &str| {
+        let mut asking = Http::open(gateway.address());
+        let headers = [("Host", "mybox.lan:8791"), ("Authorization", token)];
+        asking.send("GET", path, &headers, "");
+        asking.answer().status
+    };
+    let open = Gateway::serve(&good());
+    assert_eq!(get(&open, "/admin/status", ""), 421);
+    assert_eq!(get(&open, "/healthz", ""), 200);
+    open.says("the host `mybox.lan:8791` was refused");
+    assert!(open.said().contains("gateway.hosts"), "{}", open.said());
+    let tokens = "tokens = {alice = \"a-secret\"}\nadmins = [\"alice\"]\n";
+    let guarded = Gateway::serve(&(tokens.to_owned() + &good()));
+    assert_eq!(get(&guarded, "/admin/status", "Bearer a-secret"), 200);
+    assert_eq!(get(&guarded, "/admin/status", ""), 401);
+    assert_eq!(get(&guarded, "/healthz", ""), 200);
+}
+
 /// A server with a worker for each session cannot serve those who have none.
 #[test]
 fn per_session_needs_a_session() {

@@ -182,3 +182,47 @@ fn what_needs_a_restart_is_named() {
         count => Err(format!("{count}: {}", gateway.said())),
     });
 }
+
+/// A token is no good from the moment that it is taken back, and what was opened with it is closed.
+#[test]
+fn a_token_that_is_taken_back_is_no_good_at_once() {
+    let settings = |bob: &str| format!("tokens = {{alice = \"a-secret\"{bob}}}\n{}", good());
+    let gateway = Gateway::serve(&settings(", bob = \"b-secret\""));
+    let address = gateway.address();
+    let known = |token| Client::known(address, "/mcp", token);
+    let (mut alice, mut bob) = (known("a-secret").initialized(), known("b-secret").initialized());
+    let (mut hers, mut his) = (alice.listen(address), bob.listen(address));
+    for client in [&mut alice, &mut bob] {
+        assert_eq!(text(&client.call("echo", json!({"message": "hi"}))), "hi");
+    }
+    gateway.rewrite(&settings(""));
+    gateway.says("was read again");
+    assert!(his.event().is_none(), "his stream is closed");
+    for mut client in [bob, known("b-secret")] {
+        let message = client.message("tools/list", json!({}));
+        assert_eq!(client.post(&message).status, 401);
+    }
+    assert_eq!(text(&alice.call("echo", json!({"message": "hi"}))), "hi");
+    gateway.rewrite(&(settings(", carol = \"c-secret\"") + &named("new", "", &[])));
+    assert_eq!(hers.event().unwrap()["method"], "notifications/tools/list_changed");
+    eventually(|| match gateway.said().matches("was read again").count() {
+        2 => Ok(()),
+        count => Err(format!("{count}: {}", gateway.said())),
+    });
+    assert_eq!(text(&known("c-secret").call("add", json!({"a": 2, "b": 40}))), "42");
+}
+
+/// Neither a file that was emptied nor one that cannot be read takes anything away.
+#[test]
+fn a_file_without_servers_or_with_a_pipe_changes_nothing() {
+    let gateway = Gateway::serve(&good());
+    let pids = gateway.pids("good");
+    gateway.rewrite("");
+    gateway.says("there are no servers in");
+    let pipe = gateway.file("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    gateway.rewrite(&format!("tokens = {{alice = \"file:pipe\"}}\n{}", good()));
+    gateway.says("it is no regular file");
+    assert_eq!(gateway.pids("good"), pids);
+    assert_eq!(gateway.status()["reloads"], 0);
+}

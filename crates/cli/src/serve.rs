@@ -17,6 +17,9 @@ use crate::report::to_stderr;
 /// How long the process may take to end after everything in it has.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
+/// How long the settings may take to be read again: a file may be on a disk far away.
+const READ_TIME_MAX: Duration = Duration::from_secs(10);
+
 /// What to serve, and where.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -98,6 +101,7 @@ async fn serve(
     let gateway = Gateway::start(config.clone())?;
     let _announced = doors.url().map(|url| announce(url, &config.gateway));
     greet(&doors)?;
+    warn_of_open_doors(&config);
     let mut troubles = gateway.troubles();
     let telling = tokio::spawn(async move {
         while let Some(trouble) = troubles.next().await {
@@ -215,6 +219,18 @@ fn greet(doors: &Doors) -> anyhow::Result<()> {
     out.flush().context("cannot print the endpoint")
 }
 
+/// Says which doors let in whoever reaches them.
+fn warn_of_open_doors(config: &Config) {
+    let settings = &config.gateway;
+    let is_open = |listen: &&Listen| listen.is_public() && settings.tokens.is_empty();
+    for listen in settings.listen.iter().filter(is_open) {
+        eprintln!(
+            "mcplane: warning: whoever reaches {listen} can call every tool, for nobody needs a token \
+             (gateway.tokens)"
+        );
+    }
+}
+
 /// What became of each server, on standard error.
 async fn report(gateway: Gateway, url: Option<String>) {
     gateway.ready().await;
@@ -249,7 +265,15 @@ async fn reload(
     };
     loop {
         changes.changed().await;
-        let outcome = match load(&path) {
+        let outcome = match load_again(&path).await {
+            Ok(config) if config.servers.is_empty() && !gateway.config().servers.is_empty() => {
+                // Half-written, most likely; who means it has another way to say so.
+                Err(anyhow::anyhow!(
+                    "there are no servers in {}; set `disabled` for those that are not wanted, or \
+                     stop the gateway",
+                    path.display()
+                ))
+            }
             Ok(mut config) => {
                 if !listen.is_empty() {
                     config.gateway.listen.clone_from(&listen);
@@ -266,6 +290,19 @@ async fn reload(
     }
 }
 
+/// As [`load`], on a thread of its own: what the settings name may lie where nobody answers.
+async fn load_again(path: &Path) -> anyhow::Result<Config> {
+    let own = path.to_owned();
+    let reading = tokio::task::spawn_blocking(move || load(&own));
+    tokio::time::timeout(READ_TIME_MAX, reading).await.unwrap_or_else(|_| {
+        let limit = READ_TIME_MAX.as_secs();
+        Ok(Err(anyhow::anyhow!(
+            "{} or a file that it names cannot be read within {limit} s",
+            path.display()
+        )))
+    })?
+}
+
 /// Says which changes since the start wait for the next one.
 fn restart_needed(started: &Config, new: &Config) {
     let (old, new) = (&started.gateway, &new.gateway);
@@ -275,8 +312,9 @@ fn restart_needed(started: &Config, new: &Config) {
         ("session_idle", old.session_idle != new.session_idle),
         ("memory", old.memory != new.memory),
         ("origins", old.origins != new.origins),
-        ("tokens", old.tokens != new.tokens),
         ("state_key", old.state_key != new.state_key),
+        // Other tokens are taken over at once; whether any is needed is a matter of the start.
+        ("tokens", old.tokens.is_empty() != new.tokens.is_empty()),
         ("accept_rate", old.accept_rate != new.accept_rate),
         ("state_dir", old.state_dir != new.state_dir),
         ("call_timeout", old.call_timeout != new.call_timeout),

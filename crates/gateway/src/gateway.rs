@@ -175,7 +175,9 @@ impl Gateway {
     /// The operating system has no randomness to give; then everything stays as it is.
     pub async fn reload(&self, config: Config) -> mcplane::Result<()> {
         let _one = self.0.changing.lock().await;
+        let settings = config.gateway.clone();
         let gone = self.take_over(config)?;
+        self.0.site.welcome(&settings);
         self.0.reloads.fetch_add(1, Ordering::Relaxed);
         let drain = self.state().config.gateway.drain.duration();
         let running = self.upstreams();
@@ -350,9 +352,7 @@ impl Gateway {
 
     /// Says what is wrong with a server, on one line whatever the server has said.
     fn trouble(&self, upstream: &str, what: &str) {
-        let what = what.replace(QUOTE, " | ");
-        // Nobody need listen.
-        let _ = self.0.troubles.send(format!("{upstream}: {}", line(&what)));
+        self.0.tell(&format!("{upstream}: {}", what.replace(QUOTE, " | ")));
     }
 
     fn updated(&self, upstream: &str, uri: &str) {
@@ -365,6 +365,14 @@ impl Gateway {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Says something for the log of whoever runs the gateway, on one line.
+    pub(crate) fn tell(&self, what: &str) {
+        // Nobody need listen.
+        let _ = self.troubles.send(line(what).into_owned());
     }
 }
 

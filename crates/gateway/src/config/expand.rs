@@ -149,6 +149,10 @@ fn token(text: &str, environment: Environment<'_>, folder: &Path) -> Result<Stri
     let Some(path) = text.strip_prefix("file:") else { return Ok(text.to_owned()) };
     let path = folder.join(path);
     let cannot = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
+    // To open a pipe would wait for whoever writes into it.
+    if !fs::metadata(&path).map_err(|error| cannot(&error))?.is_file() {
+        return Err(cannot(&"it is no regular file"));
+    }
     let file = fs::File::open(&path).map_err(|error| cannot(&error))?;
     let mut token = String::new();
     file.take(TOKEN_BYTES_MAX + 1).read_to_string(&mut token).map_err(|error| cannot(&error))?;

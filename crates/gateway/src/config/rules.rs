@@ -154,7 +154,13 @@ impl Report<'_> {
             self.at(&["gateway", "memory"], message);
         }
         for host in &gateway.hosts {
-            if host.is_empty() || host.contains(|c: char| c == '/' || !c.is_ascii_graphic()) {
+            if host.contains('*') {
+                let why = "is no host: with any name, every page on the web could call the tools through \
+                           DNS rebinding; expected names, or `gateway.tokens`, with which every name is \
+                           answered to";
+                self.at(&["gateway", "hosts"], format_args!("`{host}` {why}"));
+            } else if host.is_empty() || host.contains(|c: char| c == '/' || !c.is_ascii_graphic())
+            {
                 let expected = "a name as in the `Host` header, such as \"mcp.example.org\"";
                 self.at(
                     &["gateway", "hosts"],

@@ -130,6 +130,10 @@ fn a_wrong_gateway_is_told_with_what_was_expected() {
             "3:10 gateway.admins: `b` has no token; expected the name of a principal in `gateway.tokens`",
         ),
         (
+            "[gateway]\nhosts = ['*']",
+            "2:9 gateway.hosts: `*` is no host: with any name, every page on the web could call the tools through DNS rebinding; expected names, or `gateway.tokens`, with which every name is answered to",
+        ),
+        (
             "[gateway]\nlisten = ['localhost']",
             "2:11 gateway.listen: `localhost` is not an address to listen on such as \"127.0.0.1:8765\", \"tcp://127.0.0.1:9000\", \"unix:/run/mcplane.sock\" or \"stdio\"",
         ),

@@ -1,13 +1,14 @@
 //! The endpoints of a gateway: `/NAME/mcp` for each server, `/mcp` for all of them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use mcplane::Service;
+use mcplane::proto::error::shorten;
 use mcplane::transport::http::client::credentials::Work;
 use mcplane::transport::http::server::{self, Authenticate, Denied, Endpoint, SessionLimits};
 use mcplane::transport::websocket;
@@ -17,6 +18,9 @@ use crate::admin::Admin;
 use crate::config::{Gateway as Settings, OWN_NAME};
 use crate::gateway::Inner as Gateway;
 
+/// Most foreign names that are told: a page that tries others has had its warning.
+const STRANGERS_MAX: usize = 16;
+
 /// Where clients find what.
 #[derive(Clone)]
 pub(crate) struct Site(Arc<Inner>);
@@ -25,20 +29,24 @@ struct Inner {
     all: Endpoint,
     /// Refuses what is for administrators: for doors at which anybody may come in from elsewhere.
     outside: Endpoint,
+    strangers: Arc<Strangers>,
     service: Service,
     settings: Settings,
-    guests: Option<Arc<Guests>>,
+    guests: Option<Arc<ArcSwap<Guests>>>,
     places: ArcSwap<HashMap<Arc<str>, Endpoint>>,
 }
 
 impl Site {
     pub(crate) fn new(service: Service, gateway: Weak<Gateway>, settings: &Settings) -> Self {
-        let guests = (!settings.tokens.is_empty()).then(|| Arc::new(Guests::new(settings)));
-        let builder = || endpoint(&service, "", settings, guests.as_ref());
+        let is_guarded = !settings.tokens.is_empty();
+        let guests = is_guarded.then(|| Arc::new(ArcSwap::from_pointee(Guests::new(settings))));
+        let strangers = Arc::new(Strangers::new(gateway.clone()));
+        let builder = || endpoint(&service, "", settings, guests.as_ref(), &strangers);
         let outside = Admin::new(gateway.clone(), true);
         Self(Arc::new(Inner {
             all: builder().pages(Arc::new(Admin::new(gateway, false))).build(),
             outside: builder().pages(Arc::new(outside)).build(),
+            strangers,
             service,
             settings: settings.clone(),
             guests,
@@ -65,7 +73,7 @@ impl Site {
                 Err("without `gateway.tokens` this is answered at a loopback address only")
             }
             None => Ok(()),
-            Some(guests) if guests.is_admin(head) => Ok(()),
+            Some(guests) if guests.load().is_admin(head) => Ok(()),
             Some(_) => Err("this is for the principals in `gateway.admins`"),
         }
     }
@@ -77,7 +85,20 @@ impl Site {
     /// An endpoint for one server.
     pub(crate) fn endpoint_of(&self, name: &str, service: &Service) -> Endpoint {
         let prefix = format!("/{name}");
-        endpoint(service, &prefix, &self.0.settings, self.0.guests.as_ref()).build()
+        let (settings, guests) = (&self.0.settings, self.0.guests.as_ref());
+        endpoint(service, &prefix, settings, guests, &self.0.strangers).build()
+    }
+
+    /// Other tokens. What those have open who have lost theirs ends. Where nobody had a token at the
+    /// start, that stays so.
+    pub(crate) fn welcome(&self, settings: &Settings) {
+        let Some(guests) = &self.0.guests else { return };
+        let new = Arc::new(Guests::new(settings));
+        let old = guests.swap(Arc::clone(&new));
+        let places = self.0.places.load();
+        for principal in old.without(&new) {
+            places.values().chain([&self.0.all]).for_each(|endpoint| endpoint.revoke(principal));
+        }
     }
 
     /// The servers that have an endpoint of their own from now on.
@@ -128,8 +149,10 @@ fn endpoint(
     service: &Service,
     prefix: &str,
     settings: &Settings,
-    guests: Option<&Arc<Guests>>,
+    guests: Option<&Arc<ArcSwap<Guests>>>,
+    strangers: &Arc<Strangers>,
 ) -> server::Builder {
+    let strangers = Arc::clone(strangers);
     let builder = Endpoint::builder(service.clone())
         .path(format!("{prefix}/mcp"))
         .legacy_sse(format!("{prefix}/sse"), format!("{prefix}/messages"))
@@ -139,9 +162,11 @@ fn endpoint(
             ..SessionLimits::default()
         })
         .hosts(&settings.hosts)
-        .origins(&settings.origins);
+        .origins(&settings.origins)
+        .on_foreign_host(move |host| strangers.note(host));
     match guests {
-        Some(guests) => builder.authenticate(Known(Arc::clone(guests))),
+        // Rebinding a name leads a page to this machine, and to no token.
+        Some(guests) => builder.any_host().authenticate(Known(Arc::clone(guests))),
         None => builder,
     }
 }
@@ -153,7 +178,7 @@ struct Guests {
     admins: BTreeSet<String>,
 }
 
-struct Known(Arc<Guests>);
+struct Known(Arc<ArcSwap<Guests>>);
 
 impl Guests {
     fn new(settings: &Settings) -> Self {
@@ -163,6 +188,13 @@ impl Guests {
         };
         let admins = settings.admins.iter().cloned().collect();
         Self { principals: tokens.map(guest).collect(), admins }
+    }
+
+    /// Those whose tokens are not there, or not theirs.
+    fn without<'a>(&'a self, new: &'a Self) -> impl Iterator<Item = &'a Arc<str>> {
+        let is_lost =
+            |(token, name): &(&[u8; 32], &Arc<str>)| new.principals.get(*token) != Some(name);
+        self.principals.iter().filter(is_lost).map(|(_, name)| name)
     }
 
     fn is_admin(&self, head: &Parts) -> bool {
@@ -182,13 +214,39 @@ impl Guests {
     }
 }
 
+/// Names that clients have for this machine and that it does not answer to: each is told once.
+struct Strangers {
+    gateway: Weak<Gateway>,
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl Strangers {
+    const fn new(gateway: Weak<Gateway>) -> Self {
+        Self { gateway, told: Mutex::new(BTreeSet::new()) }
+    }
+
+    fn note(&self, host: &str) {
+        let host = shorten(host).into_owned();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < STRANGERS_MAX
+            && told.insert(host.clone())
+            && let Some(gateway) = self.gateway.upgrade()
+        {
+            gateway.tell(&format!(
+                "a request for the host `{host}` was refused: if clients call this machine so, \
+                 name it in gateway.hosts"
+            ));
+        }
+    }
+}
+
 fn hash(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
 impl Authenticate for Known {
     fn authenticate<'a>(&'a self, head: &'a Parts) -> Work<'a, Result<Arc<str>, Denied>> {
-        Box::pin(std::future::ready(self.0.find(head)))
+        Box::pin(std::future::ready(self.0.load().find(head)))
     }
 }
 

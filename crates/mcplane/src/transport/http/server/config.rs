@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
+use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use tokio::sync::watch;
@@ -95,6 +96,7 @@ pub(super) struct Config {
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
     metadata: Option<Bytes>,
     pub(super) pages: Option<Arc<dyn Pages>>,
+    foreign_host: Option<Box<dyn Fn(&str) + Send + Sync>>,
 }
 
 impl Config {
@@ -102,6 +104,19 @@ impl Config {
         let here = |served: &String| served == path;
         self.path.as_ref().is_none_or(here)
             || self.legacy_sse.as_ref().is_some_and(|(stream, post)| here(stream) || here(post))
+    }
+
+    /// Whether a page is for everybody.
+    pub(super) fn is_open(&self, path: &str) -> bool {
+        self.pages.as_ref().is_some_and(|pages| pages.is_open(path))
+    }
+
+    /// Tells whoever wants to know it that a request was for somebody else.
+    pub(super) fn note_foreign_host(&self, refusal: &Refusal, head: &Parts) {
+        if let (Some(note), true) = (&self.foreign_host, refusal.is_misdirected()) {
+            let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+            note(host.or_else(|| Some(head.uri.authority()?.as_str())).unwrap_or_default());
+        }
     }
 
     /// The document about who may be asked for tokens; open to everybody.
@@ -136,6 +151,7 @@ impl Builder {
             authenticate: None,
             metadata: None,
             pages: None,
+            foreign_host: None,
         };
         Self { service, config, sessions: SessionLimits::default() }
     }
@@ -175,6 +191,13 @@ impl Builder {
     /// could otherwise reach the endpoint through DNS rebinding.
     pub const fn any_host(mut self) -> Self {
         self.config.origin.is_any_host = true;
+        self
+    }
+
+    /// Tells the `Host` of each request that was refused since the endpoint does not answer to it: for
+    /// a log that says which name is missing. Nothing in there may block, or trust the name.
+    pub fn on_foreign_host(mut self, note: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.config.foreign_host = Some(Box::new(note));
         self
     }
 
@@ -231,7 +254,8 @@ impl Builder {
         self
     }
 
-    /// Answers these beside MCP, with the same checks of `Host`, `Origin` and guests.
+    /// Answers these beside MCP, with the same checks of `Host`, `Origin` and guests; a page that is
+    /// open to everybody is so under every `Host`.
     pub fn pages(mut self, pages: Arc<dyn Pages>) -> Self {
         self.config.pages = Some(pages);
         self
@@ -246,7 +270,7 @@ impl Builder {
             config: self.config,
             spare: Spare::default(),
             in_flight: Arc::new(AtomicUsize::new(0)),
-            end: watch::Sender::new(false),
+            end: watch::Sender::default(),
         }))
     }
 }

@@ -7,12 +7,14 @@
 //! * `session`, `log`, `keep` — sessions of 2025-03-26 … 2025-11-25, streams that can be resumed, and
 //!   how much of them is kept.
 //! * `legacy_sse` — HTTP+SSE of 2024-11-05.
+//! * `end` — what ends before its time.
 //! * `origin` — `Host`, `Origin` and CORS.
 //! * `refusal` — requests that get no further.
 
 mod body;
 mod classify;
 mod config;
+mod end;
 mod keep;
 mod legacy_sse;
 mod log;
@@ -49,6 +51,7 @@ use crate::server::Service;
 use crate::transport::websocket;
 use classify::{Named, Payload, classify};
 use config::Config;
+use end::{Ended, Ends};
 use refusal::Refusal;
 use session::{Opened, Sessions};
 
@@ -76,8 +79,8 @@ struct Inner {
     spare: modern::Spare,
     /// Requests that are being answered, open streams included.
     in_flight: Arc<AtomicUsize>,
-    /// Set when open streams should say goodbye.
-    end: watch::Sender<bool>,
+    /// Which open streams should say goodbye.
+    end: watch::Sender<Ended>,
 }
 
 /// A reply that is there, or one to wait for: a future of its own, so that replies which are there
@@ -112,11 +115,16 @@ impl From<Response<Body>> for Reply {
 }
 
 /// One of the requests that are being answered.
-pub(super) struct Permit(Arc<AtomicUsize>);
+pub(super) struct Permit {
+    count: Arc<AtomicUsize>,
+    principal: Option<Arc<str>>,
+    /// How often credentials had been taken back when its own were looked at.
+    since: u64,
+}
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -148,13 +156,20 @@ impl Endpoint {
     /// Ends every open stream and session; what runs in them may still finish. New requests are
     /// answered as before.
     pub fn close(&self) {
-        self.0.end.send_replace(true);
+        self.0.end.send_modify(Ended::close);
         self.0.sessions.close();
     }
 
     /// Ends every session at once, with what still runs in it.
     fn cancel(&self) {
         self.0.sessions.clear();
+    }
+
+    /// Ends what a principal has open, at once: sessions, streams, WebSockets. For when its credentials
+    /// are taken back; from then on the endpoint's [`Authenticate`] must refuse them.
+    pub fn revoke(&self, principal: &str) {
+        self.0.end.send_modify(|ended| ended.revoke(principal));
+        self.0.sessions.revoke(principal);
     }
 
     /// How many sessions are open.
@@ -175,7 +190,14 @@ impl Endpoint {
         let (mut head, body) = request.into_parts();
         let cors = match self.0.config.origin.check(&head.headers, &head.uri) {
             Ok(cors) => cors,
-            Err(refusal) => return refusal.response(),
+            // Probes know a machine by whatever name they have for it.
+            Err(refusal) if refusal.is_misdirected() && self.0.config.is_open(head.uri.path()) => {
+                None
+            }
+            Err(refusal) => {
+                self.0.config.note_foreign_host(&refusal, &head);
+                return refusal.response();
+            }
         };
         let mut response = match self.admit(&mut head, body, account).await {
             Ok(Reply::Json(status, body)) => json_in(head.headers, status, body),
@@ -212,14 +234,18 @@ impl Endpoint {
                 _ => Err(Refusal::nothing_here()),
             };
         }
-        let permit = self.permit()?;
+        let mut permit = self.permit()?;
         let principal = match &config.authenticate {
             None => None,
-            Some(authenticate) => Some(authenticate.authenticate(head).await?),
+            Some(authenticate) => {
+                permit.since = self.0.end.borrow().count();
+                Some(authenticate.authenticate(head).await?)
+            }
         };
         if let Some(newcomer) = head.extensions.remove::<serve::Newcomer>() {
             newcomer.settle();
         }
+        permit.principal.clone_from(&principal);
         #[cfg(feature = "websocket")]
         if let Some(config) = &config.websocket
             && websocket::server::is_upgrade(head)
@@ -232,6 +258,10 @@ impl Endpoint {
                 check_media(&head.headers, place.is_none())?;
                 let budget = account.of(&self.0.service, principal.as_ref());
                 let body = body::collect(body, config.body_bytes_max, &budget).await?;
+                if principal.is_some() && self.0.end.borrow().has(&permit) {
+                    let challenge = HeaderValue::from_static("Bearer");
+                    return Err(Refusal::denied(StatusCode::UNAUTHORIZED, challenge));
+                }
                 if place.is_some() {
                     let principal = principal.as_deref();
                     return legacy_sse::post(self, &head.uri, body, principal);
@@ -258,7 +288,8 @@ impl Endpoint {
 
     /// The right to be answered, which comes before the first byte of a body.
     fn permit(&self) -> Result<Permit, Refusal> {
-        let permit = Permit(Arc::clone(&self.0.in_flight));
+        let count = Arc::clone(&self.0.in_flight);
+        let permit = Permit { count, principal: None, since: 0 };
         if self.0.in_flight.fetch_add(1, Ordering::Relaxed) >= self.0.config.in_flight_max {
             return Err(Refusal::overloaded("too many requests are being answered", 1));
         }
@@ -388,8 +419,9 @@ impl Endpoint {
         let mut request = Request::from_parts(std::mem::replace(head, nothing), ());
         let (response, conversation) = websocket::server::accept(&mut request, config);
         if let Some(conversation) = conversation {
-            let (service, mut end) = (self.0.service.of(principal), self.0.end.subscribe());
-            let end = async move { drop(end.changed().await) };
+            let mut ends = Ends::of(&self.0.end, &permit);
+            let service = self.0.service.of(principal);
+            let end = async move { drop(ends.next().await) };
             let work = async move {
                 // How a connection breaks concerns nobody but its client.
                 let _ = conversation.serve(&service, end).await;

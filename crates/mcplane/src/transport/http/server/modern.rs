@@ -12,11 +12,12 @@ use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::message::{Kind, Message, Part};
 use mcplane_proto::method::Method;
 use mcplane_proto::version::Revision;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, mpsc};
 use tokio::time::timeout;
 
 use super::body::Source;
 use super::classify::{Misfit, Named, Payload, status};
+use super::end::{End, Ends};
 use super::{Answer, Body, Endpoint, Permit, Reply, empty, log};
 use crate::budget::Budget;
 use crate::server::{Change, Connection, Service};
@@ -185,7 +186,7 @@ impl Exchange {
             return reply;
         }
         let (chunks, body) = mpsc::channel(CHUNKS_MAX);
-        tokio::spawn(self.stream(chunks, endpoint.0.end.subscribe()));
+        tokio::spawn(self.stream(chunks, Ends::of(&endpoint.0.end, &permit)));
         Reply::Events(Body::stream(Source::Task(body), permit))
     }
 
@@ -217,8 +218,7 @@ impl Exchange {
 
     /// Sends what comes until the answer is out. A client that goes away takes the body with it;
     /// dropping the connection then cancels the handler.
-    async fn stream(mut self, chunks: mpsc::Sender<Bytes>, mut end: watch::Receiver<bool>) {
-        let mut ending = false;
+    async fn stream(mut self, chunks: mpsc::Sender<Bytes>, mut ends: Ends) {
         loop {
             if !self.connection.out.is_empty() {
                 let events = self.events();
@@ -238,12 +238,14 @@ impl Exchange {
                     self.connection.send_notes();
                 }
                 change = next(&mut self.changes) => self.connection.change(change),
-                // What still runs may finish.
-                _ = end.changed(), if !ending => {
-                    ending = true;
-                    let out = &mut self.connection.out;
-                    self.connection.session.end_listens(out, |out| out.push(b'\n'));
-                }
+                end = ends.next() => match end {
+                    End::Revoked => return,
+                    // What still runs may finish.
+                    End::Closed => {
+                        let out = &mut self.connection.out;
+                        self.connection.session.end_listens(out, |out| out.push(b'\n'));
+                    }
+                },
             }
         }
     }

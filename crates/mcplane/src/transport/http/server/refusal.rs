@@ -22,6 +22,11 @@ impl Refusal {
         Self { status, why: why.into(), header: None }
     }
 
+    /// Whether it is for a `Host` that is not this one.
+    pub(super) fn is_misdirected(&self) -> bool {
+        self.status == StatusCode::MISDIRECTED_REQUEST
+    }
+
     /// 503, to be tried again.
     pub(super) fn overloaded(why: impl Into<Cow<'static, str>>, retry_after_s: u64) -> Self {
         let header = (RETRY_AFTER, HeaderValue::from(retry_after_s.max(1)));

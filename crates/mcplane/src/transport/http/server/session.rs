@@ -115,6 +115,15 @@ impl Sessions {
         self.lock().retain(|_, session| !session.close());
     }
 
+    /// Ends the sessions of a principal at once.
+    pub(super) fn revoke(&self, principal: &str) {
+        let is_theirs = |session: &Session| session.principal.as_deref() == Some(principal);
+        let mut open = self.lock();
+        let gone: Vec<_> = open.extract_if(|_, session| is_theirs(session)).collect();
+        drop(open);
+        gone.iter().for_each(|(_, session)| session.end());
+    }
+
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *self.lock());
         all.values().for_each(|session| session.end());
