@@ -79,7 +79,7 @@ fn a_page_on_the_web_reaches_every_listener_and_no_tool() {
     let calls = || {
         gateway.server("good", |server| server["state"] == "healthy")["workers"][0]["calls"].clone()
     };
-    let before = calls();
+    let (before, sessions) = (calls(), gateway.status()["sessions"].clone());
 
     let params = json!({"name": "echo", "arguments": {"message": "from a page"}});
     let call = modern(1, "tools/call", params).to_string();
@@ -104,6 +104,7 @@ fn a_page_on_the_web_reaches_every_listener_and_no_tool() {
     drop(browser);
 
     assert_eq!(calls(), before, "a tool ran: {outcomes}");
+    assert_eq!(gateway.status()["sessions"], sessions, "{outcomes}");
     for name in ["asked", "renamed", "sse", "websocket", "tcp_websocket"] {
         assert_eq!(outcomes[name], "refused", "{outcomes}");
     }

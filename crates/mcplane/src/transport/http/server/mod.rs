@@ -272,6 +272,9 @@ impl Endpoint {
                 };
                 Ok(if config.events { reply.into_event() } else { reply })
             }
+            (&Method::GET, Some(legacy_sse::Place::Stream)) if origin::is_blind(&head.headers) => {
+                Err(Refusal::new(StatusCode::FORBIDDEN, "a page of another site opens no stream"))
+            }
             (&Method::GET, Some(legacy_sse::Place::Stream)) => {
                 legacy_sse::open(self, principal, permit)
             }

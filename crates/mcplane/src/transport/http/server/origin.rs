@@ -89,6 +89,13 @@ fn without_port(authority: &str) -> Option<&str> {
     (is_port && !host.is_empty() && host.bytes().all(is_name)).then_some(host)
 }
 
+/// Whether a page of another site asks without an `Origin`, as for an image: it cannot read the
+/// answer, but what it opens costs a place (Fetch Metadata Request Headers §2.3).
+pub(super) fn is_blind(headers: &HeaderMap) -> bool {
+    let is_foreign = headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site");
+    is_foreign && !headers.contains_key(ORIGIN)
+}
+
 /// The names of this machine itself.
 fn is_local(host: &str) -> bool {
     // Most clients write it like this, and reading an address costs more than comparing one.
