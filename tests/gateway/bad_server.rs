@@ -141,6 +141,7 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
         }
         "silent" => {}
         "huge" => {
+            thread::sleep(Duration::from_millis(number("ms")));
             // Not in one piece: to make one takes longer than to send it.
             let (pieces, piece) = (number("mb"), "x".repeat(1_000_000));
             let content = r#"{"content":[{"type":"text","text":""#;

@@ -194,6 +194,20 @@ impl Client {
         self
     }
 
+    /// As [`Client::post`], in a session of this revision.
+    #[allow(dead_code, reason = "for `attacks`")]
+    pub fn post_as(&mut self, revision: &str, message: &Value) -> Answer {
+        let session = self.session.clone().unwrap();
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+            ("Mcp-Session-Id", &session),
+            ("MCP-Protocol-Version", revision),
+        ];
+        self.http.send("POST", &self.path, &headers, &message.to_string());
+        self.http.answer()
+    }
+
     /// Sends a message and takes the whole response.
     pub fn post(&mut self, message: &Value) -> Answer {
         self.begin(message);

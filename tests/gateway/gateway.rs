@@ -67,11 +67,24 @@ impl Gateway {
         run(&line.into_iter().map(str::to_owned).collect::<Vec<_>>(), LIMIT)
     }
 
+    /// A gateway that may map so much memory.
+    #[allow(dead_code, reason = "for `attacks`")]
+    pub fn serve_within(kib: u32, settings: &str) -> Self {
+        let folder = folder();
+        write(&folder, settings);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {kib}; exec \"$0\" \"$@\""), binary()]);
+        Self::start_by(command, folder, &["--config", "mcplane.toml"])
+    }
+
     fn start(folder: PathBuf, words: &[&str]) -> Self {
+        Self::start_by(Command::new(binary()), folder, words)
+    }
+
+    fn start_by(mut command: Command, folder: PathBuf, words: &[&str]) -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let mark = format!("gateway-{}-{number}", std::process::id());
-        let mut command = Command::new(binary());
         command.arg("serve").args(words).current_dir(&folder);
         command.env(MARK, &mark).env("HOME", &folder).env("XDG_STATE_HOME", folder.join("state"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
