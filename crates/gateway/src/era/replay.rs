@@ -43,7 +43,7 @@ pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, p
             Ok(answers) => {
                 call.seat().retry = retry_members(&answers, round.request_state.as_deref());
                 if call.is_wanted() {
-                    Arc::clone(&call.pool).submit(call, None);
+                    Arc::clone(&call.pool).resubmit(call);
                 }
             }
             Err(error) => call.fail(&error),

@@ -10,7 +10,7 @@ use mcplane::proto::error::ErrorObject;
 use mcplane::proto::method::Method;
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::pool::Pool;
 use super::worker::Worker;
@@ -49,7 +49,9 @@ pub(crate) struct Seat {
     /// What its upstream wanted to ask for and could not, since the client does not declare it.
     pub(crate) lacks: Option<serde_json::Value>,
     /// Held while the tool's own limit counts it.
-    pub(crate) _turn: Option<OwnedSemaphorePermit>,
+    pub(crate) turn: Option<OwnedSemaphorePermit>,
+    /// What a turn is taken from each time that it is sent, if its tool has a limit of its own.
+    pub(crate) turns: Option<Arc<Semaphore>>,
     is_cancelled: bool,
 }
 

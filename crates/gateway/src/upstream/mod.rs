@@ -3,7 +3,8 @@
 //! * this file — what it offers, and when that is asked for again.
 //! * `listening` — being told of changes by an upstream of 2026-07-28.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — which worker gets a call; `lane` — where calls wait for one.
+//! * `pool` — which worker gets a call; `lane` — where calls wait for one;
+//!   `turn` — where they wait for their tool.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
 //! * `worker` — one of them; `drive` — the loop of its connection; `owner` — whose it is what an
 //!   upstream says and that names no call; `voices` — who may still say something.
@@ -21,6 +22,7 @@ pub(crate) mod start;
 pub(crate) mod supervise;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod voices;
 pub(crate) mod watch;
 pub(crate) mod worker;

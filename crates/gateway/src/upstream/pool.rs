@@ -70,7 +70,7 @@ pub(crate) struct Pool {
     keyed: Mutex<HashMap<Key, Arc<Lane>>>,
     turns: HashMap<String, Arc<Semaphore>>,
     /// Calls that wait for one of them.
-    in_turn: AtomicUsize,
+    pub(super) in_turn: AtomicUsize,
     hasher: RandomState,
     clock: AtomicU64,
     numbers: AtomicUsize,
@@ -188,30 +188,22 @@ impl Pool {
 
     /// Takes a call on: to a worker, or into the queue. It ends with an error if there is no room.
     pub(crate) fn submit(self: &Arc<Self>, call: Arc<Call>, tool: Option<&str>) {
-        let turns = tool.and_then(|tool| self.turns.get(tool));
-        let Some(turns) = turns else { return self.admit(call) };
-        if let Ok(turn) = Arc::clone(turns).try_acquire_owned() {
-            call.seat()._turn = Some(turn);
-            return self.admit(call);
+        if let Some(turns) = tool.and_then(|tool| self.turns.get(tool)) {
+            call.seat().turns = Some(Arc::clone(turns));
         }
-        let max = self.settings.queue as usize;
-        if self.in_turn.fetch_add(1, Ordering::AcqRel) >= max {
-            self.in_turn.fetch_sub(1, Ordering::AcqRel);
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            let why = format!("{max} calls wait for their turn at a tool with a limit of its own");
-            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+        self.resubmit(call);
+    }
+
+    /// Sends a call, for the first time or again, when it is its turn.
+    pub(crate) fn resubmit(self: &Arc<Self>, call: Arc<Call>) {
+        let turns = {
+            let seat = call.seat();
+            seat.turns.clone().filter(|_| seat.turn.is_none())
+        };
+        match turns {
+            None => self.admit(call),
+            Some(turns) => self.take_turn(call, turns),
         }
-        // Permits are handed out in the order in which they were asked for.
-        let (turns, pool) = (Arc::clone(turns), Arc::clone(self));
-        tokio::spawn(async move {
-            let turn = turns.acquire_owned().await;
-            pool.in_turn.fetch_sub(1, Ordering::AcqRel);
-            let Ok(turn) = turn else { return };
-            if call.is_wanted() {
-                call.seat()._turn = Some(turn);
-                pool.admit(call);
-            }
-        });
     }
 
     pub(super) fn admit(self: &Arc<Self>, call: Arc<Call>) {
@@ -245,36 +237,38 @@ impl Pool {
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// A call of this worker has ended: its place is free.
+    /// A call of this worker has ended: its place is free, and its turn is over.
     pub(crate) fn release(self: &Arc<Self>, worker: &Arc<Worker>, call: &Call) {
-        let turn = {
-            let mut seat = call.seat();
-            seat.worker = None;
-            seat._turn.take()
-        };
+        let turn = call.seat().turn.take();
         drop(turn);
+        self.leave_place(worker, call);
+    }
+
+    /// A call leaves its worker and keeps its turn.
+    fn leave_place(self: &Arc<Self>, worker: &Arc<Worker>, call: &Call) {
+        call.seat().worker = None;
         worker.in_flight.fetch_sub(1, Ordering::AcqRel);
         if let Some(lane) = worker.lane.get() {
             self.advance(lane);
         }
     }
 
-    /// A call that was never sent goes somewhere else.
+    /// A call goes somewhere else.
     pub(crate) fn again(self: &Arc<Self>, worker: &Arc<Worker>, call: Arc<Call>) {
-        self.release(worker, &call);
+        self.leave_place(worker, &call);
         self.admit(call);
     }
 
     /// The connection of a worker broke with this call in flight.
     pub(crate) fn broken(self: &Arc<Self>, worker: &Arc<Worker>, call: &Arc<Call>, why: &str) {
-        self.release(worker, call);
         let may_repeat = self.settings.retry
             && call.repeatable
             && call.sent.load(Ordering::Relaxed) < 2
             && call.seat().request.is_some();
         if may_repeat {
-            return self.admit(Arc::clone(call));
+            return self.again(worker, Arc::clone(call));
         }
+        self.release(worker, call);
         call.fail(&unavailable(&format!("{why}; the call may or may not have had its effect")));
     }
 
@@ -336,8 +330,13 @@ impl Pool {
             Some(trouble) => format!("the call waited too long for a worker; {}", trouble.short),
             None => "the call waited too long for a worker".to_owned(),
         };
+        let does_not_answer =
+            |worker: &Arc<Worker>| matches!(worker.state(), State::Quarantined | State::Down);
         for lane in self.lanes() {
-            lane.expire(patience, |call| call.fail(&unavailable(&why)));
+            // Where no worker is about to be ready, waiting is like waiting for an answer.
+            let is_lost = lane.workers.load().iter().all(does_not_answer);
+            let most = self.call_timeout.filter(|_| is_lost).unwrap_or(patience);
+            lane.expire(most.min(patience), |call| call.fail(&unavailable(&why)));
         }
     }
 

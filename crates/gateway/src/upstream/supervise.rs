@@ -26,7 +26,7 @@ use crate::config::Speaks;
 const EXIT_WAIT: Duration = Duration::from_millis(500);
 
 /// How long a call may wait for a worker that is ready.
-const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
+pub(super) const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How long the handshake may take, unless a person must approve the server first.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
@@ -48,6 +48,9 @@ const PROBE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_sec
 /// Probes without an answer after which a worker is replaced.
 const PROBES_MAX: u32 = 3;
 
+/// What [`Learned`] has of a modern upstream: this, and the place of its revision among all.
+const MODERN: u8 = 2;
+
 /// What the gateway has learned of what an upstream speaks, so that it is asked only once.
 pub(crate) struct Learned(AtomicU8, Speaks);
 
@@ -57,7 +60,9 @@ impl Learned {
     }
 
     pub(crate) fn met(&self, peer: &Peer) {
-        self.0.store(if is_modern(peer.revision) { 2 } else { 1 }, Ordering::Relaxed);
+        let at = Revision::ALL.iter().position(|known| *known == peer.revision).unwrap_or(0);
+        let modern = u8::try_from(at).unwrap_or(0).saturating_add(MODERN);
+        self.0.store(if is_modern(peer.revision) { modern } else { 1 }, Ordering::Relaxed);
     }
 
     fn is_legacy(&self) {
@@ -68,8 +73,11 @@ impl Learned {
         match (self.1, self.0.load(Ordering::Relaxed)) {
             (Speaks::Revision(revision), _) => EraChoice::Only(revision),
             (Speaks::Legacy, _) | (Speaks::Auto, 1) => EraChoice::Legacy,
-            (Speaks::Auto, 2) => EraChoice::Only(Revision::LATEST),
-            (Speaks::Auto, _) => EraChoice::Auto,
+            (Speaks::Auto, met) => {
+                let at = met.checked_sub(MODERN).map(usize::from);
+                let revision = at.and_then(|at| Revision::ALL.get(at));
+                revision.map_or(EraChoice::Auto, |revision| EraChoice::Only(*revision))
+            }
         }
     }
 }
@@ -157,7 +165,9 @@ impl Supervisor {
         worker: &Worker,
         closing: &mut watch::Receiver<Option<Instant>>,
     ) {
-        while worker.number > 0 && pool.learned.0.load(Ordering::Relaxed) == 0 {
+        // The first may have been let go: then the next one goes ahead.
+        let is_first = || pool.workers().first().is_none_or(|w| w.number >= worker.number);
+        while !is_first() && pool.learned.0.load(Ordering::Relaxed) == 0 {
             let first_failed = pool.trouble.load().is_some();
             if first_failed || pool.is_closing() || worker.state() == State::Leaving {
                 return;

@@ -170,6 +170,9 @@ struct Asked {
 
 impl Talk {
     async fn take(&mut self, line: &Value) {
+        if self.world.is_held(self.life) {
+            return;
+        }
         let (id, params) = (&line["id"], &line["params"]);
         let result = match line["method"].as_str() {
             None => return self.answered(line),

@@ -20,6 +20,7 @@ struct State {
     lives: BTreeMap<u64, Option<AbortHandle>>,
     killed: BTreeSet<u64>,
     last_life: u64,
+    held: Option<u64>,
     lives_most: usize,
     counts: BTreeMap<&'static str, u64>,
     /// Where each call went, in order.
@@ -126,6 +127,23 @@ impl World {
     pub(crate) fn has_ended(&self, life: u64) -> bool {
         let state = self.state();
         state.killed.contains(&life) || !state.lives.contains_key(&life)
+    }
+
+    /// The next connection will say nothing.
+    pub(crate) fn hold_next(&self) {
+        let mut state = self.state();
+        state.held = Some(state.last_life + 1);
+    }
+
+    pub(crate) fn is_held(&self, life: u64) -> bool {
+        self.state().held == Some(life)
+    }
+
+    /// Cuts this connection, as if its process had been killed.
+    pub(crate) fn kill(&self, life: u64) {
+        let task = self.state().lives.get(&life).cloned().flatten();
+        self.state().killed.insert(life);
+        task.unwrap().abort();
     }
 
     /// Cuts one connection, as if its process had been killed.
