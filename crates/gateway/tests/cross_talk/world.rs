@@ -78,7 +78,7 @@ impl World {
 
     /// A connection is told that clients want to hear of something.
     pub(crate) fn told(&self, life: u64, params: &serde_json::Value) {
-        let what = params.get("uri").or(params.get("level")).unwrap().as_str().unwrap();
+        let what = params.get("uri").or_else(|| params.get("level")).unwrap().as_str().unwrap();
         self.state().told.push((life, what.to_owned()));
     }
 
