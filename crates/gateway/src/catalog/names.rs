@@ -167,7 +167,7 @@ impl Reserved {
         let pairs = name.as_bytes().windows(SEPARATOR.len()).take(self.longest + 1);
         let ends = pairs.enumerate().filter(|(_, pair)| *pair == SEPARATOR.as_bytes());
         let known = |(end, _)| self.servers.get(&name.get(..end)?.to_ascii_lowercase());
-        let owner = ends.filter_map(known).last()?;
+        let owner = ends.rev().find_map(known)?;
         (clean(owner) != clean(server)).then_some(owner)
     }
 }

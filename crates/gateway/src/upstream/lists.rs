@@ -44,7 +44,7 @@ pub(crate) struct ListState {
 
 /// The lists that are being read.
 pub(super) struct Reading {
-    tasks: JoinSet<(Kind, Result<List, ErrorObject>)>,
+    tasks: JoinSet<(Kind, Result<Box<List>, ErrorObject>)>,
     /// What is offered as far as it is known.
     offer: Offer,
     /// How many lists have come, and how many will not.
@@ -73,7 +73,7 @@ pub(super) struct List {
 
 /// What comes next of a reading.
 pub(super) enum Step {
-    Read(Kind, Result<List, ErrorObject>),
+    Read(Kind, Result<Box<List>, ErrorObject>),
     /// The others should wait no longer for those that are missing.
     Late,
     Done,
@@ -130,7 +130,7 @@ impl Reading {
     pub(super) fn take(
         &mut self,
         kind: Kind,
-        list: Result<List, ErrorObject>,
+        list: Result<Box<List>, ErrorObject>,
         max_age: Option<Duration>,
     ) {
         match list {
@@ -202,7 +202,7 @@ async fn read(
     kind: Kind,
     revision: Revision,
     patience: Duration,
-) -> Result<List, ErrorObject> {
+) -> Result<Box<List>, ErrorObject> {
     let mut ttl = None;
     let mut list = Offer::new(Some(revision), ServerCapabilities::default());
     let (method, deadline) = (kind.method(), clock::now() + patience);
@@ -233,7 +233,7 @@ async fn read(
             _ => break,
         }
     }
-    Ok(List { offer: list, ttl })
+    Ok(Box::new(List { offer: list, ttl }))
 }
 
 /// How long a page is fresh (2026-07-28 caching, SEP-2549).
