@@ -61,15 +61,3 @@ pub mod __private {
     pub use crate::server::returned::{self, Returned};
     pub use {schemars, serde, serde_json};
 }
-
-/// The examples of the guides are compiled with the documentation tests.
-#[cfg(doctest)]
-mod guides {
-    #[doc = include_str!("../../../docs/guide/client.md")]
-    struct Client;
-    #[cfg(feature = "http")]
-    #[doc = include_str!("../../../docs/guide/network.md")]
-    struct Network;
-    #[doc = include_str!("../../../docs/guide/server.md")]
-    struct Server;
-}

@@ -1,6 +1,6 @@
 //! What the compiler says of handlers that cannot be: one error, which says what to do.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -10,10 +10,11 @@ use super::{is_null, members, text};
 pub const DEPENDENCIES: &str = "DEPENDENCIES.md";
 
 /// The picture in ARCHITECTURE.md, as a table: a crate and the crates that it may depend on.
-const EDGES: [(&str, &[&str]); 11] = [
+const EDGES: [(&str, &[&str]); 12] = [
     ("mcplane", &["mcplane-macros", "mcplane-process", "mcplane-proto"]),
     ("mcplane-cli", &["mcplane", "mcplane-gateway", "mcplane-lab", "mcplane-process"]),
     ("mcplane-gateway", &["mcplane"]),
+    ("mcplane-guide", &[]),
     ("mcplane-icount", &["mcplane", "mcplane-proto"]),
     ("mcplane-lab", &["mcplane-process", "mcplane-proto"]),
     ("mcplane-macros", &[]),
@@ -25,8 +26,9 @@ const EDGES: [(&str, &[&str]); 11] = [
 ];
 
 /// The same for what only tests use.
-const EDGES_OF_TESTS: [(&str, &[&str]); 2] = [
+const EDGES_OF_TESTS: [(&str, &[&str]); 3] = [
     ("mcplane-gateway", &["mcplane-testkit"]),
+    ("mcplane-guide", &["mcplane"]),
     ("mcplane-tests", &["mcplane", "mcplane-proto", "mcplane-testkit"]),
 ];
 

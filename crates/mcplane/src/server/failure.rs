@@ -143,7 +143,7 @@ mod tests {
 
     /// An error with a cause.
     #[derive(Debug)]
-    struct Link(String, Option<Box<Link>>);
+    struct Link(String, Option<Box<Self>>);
 
     impl Display for Link {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
