@@ -3,6 +3,7 @@
 //!
 //! - `servers`: mcplane as the client, one module for each server
 //! - `drivers`: mcplane as the server, one test for each SDK, transport and era that it speaks
+//! - `foreign`: servers whose parsers read keys that ours does not, behind `mcplane serve`
 //! - `behind`: `mcplane serve` between the SDKs' clients and servers
 //! - `site`: a server on the network, and a tap that hears what its clients say
 //! - `web`: mcplane as the client over HTTP, one test for each server and era
@@ -26,6 +27,7 @@
 
 mod behind;
 mod drivers;
+mod foreign;
 mod histogram;
 mod inspector;
 mod peers;

