@@ -265,6 +265,12 @@ impl Incoming {
 
     /// The same for who can say why a connection is refused, and keeps watch on its place.
     pub(crate) async fn arrive(mut self, silence: Duration) -> io::Result<Arrived> {
+        // A handshake begins with the client.
+        #[cfg(feature = "tls")]
+        let silence = match self.tls {
+            Some(_) => silence.min(self.door.limits.handshake),
+            None => silence,
+        };
         tokio::select! {
             biased;
             () = &mut self.lost => return Err(io::ErrorKind::ConnectionAborted.into()),
