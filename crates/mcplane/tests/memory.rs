@@ -115,6 +115,27 @@ async fn answers_that_nobody_reads_become_errors() {
 }
 
 #[tokio::test]
+async fn the_beginning_of_a_line_is_charged_and_given_up_where_there_is_no_room() {
+    let budget = Budget::new(256 * KIB);
+    let (mut first, mut second) = (peer!(budget), peer!(budget));
+    first.writer.write_all(&vec![b' '; 200 * KIB]).await.unwrap();
+    until(|| budget.used() >= 200 * KIB).await;
+    second.writer.write_all(&vec![b' '; 100 * KIB]).await.unwrap();
+    let refused = second.next().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &(-31999).into()));
+    second.writer.write_all(b"\n").await.unwrap();
+    second.call(1, "inline", json!({"bytes": 3})).await;
+    assert_eq!(second.next().await["result"]["content"][0]["text"], "xxx", "the next line is well");
+    first.call(1, "inline", json!({"bytes": 3})).await;
+    assert_eq!(first.next().await["result"]["content"][0]["text"], "xxx");
+    until(|| budget.used() == 0).await;
+    for peer in [first, second] {
+        drop((peer.lines, peer.writer));
+        peer.server.abort();
+    }
+}
+
+#[tokio::test]
 async fn long_requests_are_charged_while_they_are_worked_on() {
     let budget = Budget::new(1024 * KIB);
     let mut peer = peer!(budget);

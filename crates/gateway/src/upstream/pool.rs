@@ -19,12 +19,12 @@ use mcplane::server::relay::{Caller, Seal};
 use mcplane::transport::process::mask_urls;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use super::{Means, address};
 use super::call::Call;
 use super::lane::Lane;
 use super::start::Connect;
 use super::supervise::{self, Learned};
 use super::worker::{Command, State, Worker, unavailable};
+use super::{Means, address};
 use crate::clock;
 use crate::config::{Mode, Policy, Server};
 use crate::era::questions::Questions;

@@ -71,8 +71,8 @@ impl Budget {
         Self::of(bytes_max, None)
     }
 
-    /// At most so many bytes of this budget. One that holds nothing may take more, once, if there is
-    /// room above: no message that is allowed is too long for it.
+    /// At most so many bytes of this budget. One charge may be larger, if it is the only one and there
+    /// is room above: no message that is allowed is too long for a share.
     #[must_use]
     pub fn share(&self, bytes_max: usize) -> Self {
         Self::of(bytes_max, Some(self.clone()))
@@ -134,16 +134,17 @@ impl Budget {
         charge.hold(bytes)
     }
 
-    fn take(&self, bytes: usize) -> bool {
+    /// Takes so many bytes more for one who holds `own`.
+    fn take(&self, bytes: usize, own: usize) -> bool {
         let Inner { used, max, above, .. } = &*self.0;
         let fits = |before: usize| {
             let after = before.saturating_add(bytes);
-            (after <= *max || before == 0 && above.is_some()).then_some(after)
+            (after <= *max || before == own && above.is_some()).then_some(after)
         };
         if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
             return false;
         }
-        if above.as_ref().is_none_or(|above| above.take(bytes)) {
+        if above.as_ref().is_none_or(|above| above.take(bytes, own)) {
             return true;
         }
         used.fetch_sub(bytes, Ordering::Relaxed);
@@ -191,7 +192,7 @@ impl Charge {
         if bytes <= self.bytes.max(FREE_BYTES) {
             return true;
         }
-        let fits = self.of.as_ref().unwrap_or(of).take(bytes - self.bytes);
+        let fits = self.of.as_ref().unwrap_or(of).take(bytes - self.bytes, self.bytes);
         if fits {
             self.grown(of, bytes);
         }
@@ -281,8 +282,9 @@ mod tests {
         let (mut short, mut long) = (Charge::default(), Charge::default());
         assert!(long.cover(&share, 90 * KIB), "it is the only one");
         assert!(short.cover(&share, FREE_BYTES) && !short.cover(&share, FREE_BYTES + 1));
-        assert_eq!(process.used(), 90 * KIB);
-        assert!(!Charge::default().cover(&process.share(KIB), 11 * KIB), "no room above");
+        assert!(long.cover(&share, 95 * KIB), "nor does it matter how it came to be so long");
+        assert_eq!(process.used(), 95 * KIB);
+        assert!(!Charge::default().cover(&process.share(KIB), 6 * KIB), "no room above");
     }
 
     #[test]

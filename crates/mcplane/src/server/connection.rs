@@ -96,6 +96,8 @@ pub(crate) struct Connection {
     held: Charge,
     /// For the request that is being taken in.
     taking: Charge,
+    /// For the beginning of a message that is not whole yet.
+    coming: Charge,
     batches: Batches,
     routes: Option<Routes>,
     /// Where requests go that are passed on.
@@ -145,6 +147,7 @@ impl Connection {
             budget: service.0.budget.clone(),
             held: Charge::default(),
             taking: Charge::default(),
+            coming: Charge::default(),
             out: Output::new(),
             batches: Batches::default(),
             routes: None,
@@ -175,6 +178,20 @@ impl Connection {
     pub(crate) fn has_room(&self) -> bool {
         self.out.backlog() < OUT_BYTES_STEP
             || self.out.backlog() < OUT_BYTES_MAX && !self.budget.is_used_up()
+    }
+
+    /// Charges so much of a message that is not whole yet; `false`, and the peer is told, if there is no
+    /// room for it.
+    pub(crate) fn holds(&mut self, len: usize) -> bool {
+        self.coming.shrink(len);
+        if self.coming.cover(&self.budget, len) {
+            return true;
+        }
+        let start = self.out.len();
+        write::error(&mut self.out, None, &room::no_room_for_request(len));
+        self.end(start, None, Then::End);
+        self.coming.shrink(0);
+        false
     }
 
     /// With a record of where each line goes, for [`Connection::take_cuts`].
@@ -288,6 +305,8 @@ impl Connection {
 
     /// Takes in a message, or a batch. `false` if it was neither: no JSON, or no object.
     pub(crate) fn take(&mut self, now: Instant, line: Bytes) -> bool {
+        // It is whole, and charged as a request from here on.
+        self.coming.shrink(0);
         let taken = match is_batch(&line) {
             true => self.batch(now, &line),
             false => {

@@ -46,10 +46,14 @@ pub(super) async fn serve(
     let mut drained_by: Option<Instant> = None;
     let mut turn = LINES_PER_TURN;
     loop {
-        if !take_lines(&mut connection, &mut lines, &mut input, &mut turn, noise) {
-            input.clear();
-            drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
-            connection.session.end_listens(&mut connection.out, end_line);
+        match take_lines(&mut connection, &mut lines, &mut input, &mut turn, noise) {
+            Taken::Noise => {
+                input.clear();
+                drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
+                connection.session.end_listens(&mut connection.out, end_line);
+            }
+            Taken::All if !connection.holds(input.len()) => lines.give_up(&mut input),
+            Taken::All | Taken::Some => {}
         }
         if connection.has_room() {
             connection.send_notes();
@@ -96,43 +100,54 @@ pub(super) async fn serve(
     }
 }
 
-/// The complete lines of the input, while their answers find room and `turn`, in lines, lasts. `false`
-/// if noise ends the connection.
+/// What came of a look at the input.
+enum Taken {
+    /// Every complete line: what is left is the beginning of one.
+    All,
+    /// As many lines as there was room or time for.
+    Some,
+    /// No more than noise, which ends the connection.
+    Noise,
+}
+
+/// The complete lines of the input, while their answers find room and `turn`, in lines, lasts.
 fn take_lines(
     connection: &mut Connection,
     lines: &mut Lines,
     input: &mut BytesMut,
     turn: &mut usize,
     noise: Noise,
-) -> bool {
+) -> Taken {
     if input.is_empty() {
-        return true;
+        return Taken::All;
     }
     let now = Instant::now();
-    while *turn > 0
-        && connection.has_room()
-        && let Some(line) = lines.next(input)
-    {
-        *turn -= 1;
-        match line {
-            Ok(line) => {
+    let mut taken = Taken::Some;
+    while *turn > 0 && connection.has_room() {
+        match lines.next(input) {
+            Some(Ok(line)) => {
                 if !connection.take(now, line) && noise == Noise::Ends {
-                    return false;
+                    return Taken::Noise;
                 }
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 let error = ScanError::TooLong { len: error.len, max: error.max };
                 connection.refuse(&error.into());
             }
+            None => {
+                taken = Taken::All;
+                break;
+            }
         }
+        *turn -= 1;
     }
     // What is left begins a line. A handshake of TLS may never end one.
     let is_noise = |byte: &u8| !matches!(byte, b'{' | b'[') && !byte.is_ascii_whitespace();
     if noise == Noise::Ends && input.first().is_some_and(is_noise) {
         connection.refuse(&ScanError::NotObject.into());
-        return false;
+        return Taken::Noise;
     }
-    true
+    taken
 }
 
 /// Reads what there is. Cancel safe: what was read is in `input`.

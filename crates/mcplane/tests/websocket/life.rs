@@ -1,5 +1,7 @@
 //! The life of a connection: calls in flight, silence, shutdown.
 
+use mcplane::budget::Budget;
+
 use super::*;
 
 #[tokio::test]
@@ -108,5 +110,27 @@ async fn halves_in_different_tasks_wake_each_other() {
     }
     wait(reading).await.unwrap();
     wait(writer.shutdown()).await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn fragments_for_which_there_is_no_memory_end_the_connection() {
+    let budget = Budget::new(256 * 1024);
+    let service = Server::new("memory", "1").memory(budget.clone()).start().unwrap();
+    let server = Running::with(service, limits(), Config::default()).await;
+    let mut raw = server.raw().await;
+    raw.send(TEXT, &[b' '; 60_000]).await;
+    for _ in 0..4 {
+        raw.send(CONTINUATION, &[b' '; 60_000]).await;
+    }
+    let why = b"there is no memory for this message: try again later";
+    assert_eq!(raw.frame().await, (FIN | CLOSE, close(1013, why)));
+    drop(raw);
+    wait(async {
+        while budget.used() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
     server.stop().await;
 }

@@ -55,6 +55,13 @@ impl Lines {
         }
     }
 
+    /// Gives the line up whose beginning is in `buffer`: it is dropped up to its newline.
+    pub fn give_up(&mut self, buffer: &mut BytesMut) {
+        self.searched = 0;
+        self.discarding = true;
+        buffer.clear();
+    }
+
     /// Takes what is left when the stream has ended: a last line without a newline.
     pub fn finish(&mut self, buffer: &mut BytesMut) -> Option<Bytes> {
         self.searched = 0;

@@ -24,6 +24,7 @@ pub(super) enum Code {
     TooBig = 1009,
     #[cfg(feature = "msgpack")]
     Internal = 1011,
+    TryLater = 1013,
 }
 
 /// What the peer did wrong, and the code to close with.
@@ -105,6 +106,11 @@ impl Decoder {
     /// For the peer of `role`. Messages may have `bytes_max` bytes, over all their fragments.
     pub(super) const fn new(role: Role, bytes_max: usize) -> Self {
         Self { role, bytes_max, head: None, fragments: None }
+    }
+
+    /// Bytes of the fragments that are here.
+    pub(super) fn held(&self) -> usize {
+        self.fragments.as_ref().map_or(0, |(_, fragments)| fragments.len())
     }
 
     /// Takes the next message out of `input`; `None` means that more bytes are needed. After a

@@ -12,7 +12,8 @@
 //!   revisions; when it ends, everything in flight is cancelled.
 //! * *Close codes*: 1000 and 1001 (a server that shuts down) are the good ends; 1002 a breach of
 //!   the protocol, 1003 the wrong kind of frame, 1007 invalid UTF-8 (or MessagePack), 1009 a message
-//!   beyond [`Config::message_bytes_max`], 1011 our own failure.
+//!   beyond [`Config::message_bytes_max`], 1011 our own failure, 1013 a message for which a server
+//!   has no memory at the moment.
 //!
 //! [`server`] and [`connect`] are the two ends. A page of any origin may open a WebSocket: a server
 //! must look at `Origin` before it upgrades.
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 
+use crate::budget::Budget;
 pub use client::{HANDSHAKE_TIMEOUT, connect, connect_with};
 pub use handshake::Protocol;
 pub use socket::WebSocket;
@@ -40,6 +42,7 @@ pub struct Config {
     message_bytes_max: usize,
     keep_alive: Duration,
     protocols: Vec<Protocol>,
+    budget: Option<Budget>,
 }
 
 impl Default for Config {
@@ -48,6 +51,7 @@ impl Default for Config {
             message_bytes_max: MESSAGE_BYTES_MAX,
             keep_alive: Duration::from_secs(30),
             protocols: vec![Protocol::Json],
+            budget: None,
         }
     }
 }
@@ -57,6 +61,12 @@ impl Config {
     /// set, and never more.
     pub fn message_bytes_max(mut self, bytes: usize) -> Self {
         self.message_bytes_max = bytes.min(MESSAGE_BYTES_MAX);
+        self
+    }
+
+    /// What a message is charged to while it comes.
+    pub(crate) fn charged_to(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
         self
     }
 

@@ -16,6 +16,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::frame::{self, Code, Decoder, Event, Masks, Opcode, Role, Violation};
 use super::{Config, Protocol};
+use crate::budget::{Budget, Charge};
 use crate::transport::Transport;
 use crate::transport::listen::End;
 
@@ -43,6 +44,9 @@ pub struct WebSocket<S = TokioIo<Upgraded>> {
     decoder: Decoder,
     masks: Masks,
     input: BytesMut,
+    budget: Option<Budget>,
+    /// For what has come of a message.
+    held: Charge,
     /// The rest of a message that is being read as a line.
     line: Option<BytesMut>,
     /// How the peer ends what it says, while what came before is being read.
@@ -105,6 +109,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             decoder: Decoder::new(role, config.message_bytes_max),
             masks: Masks::default(),
             input: BytesMut::new(),
+            budget: config.budget.clone(),
+            held: Charge::default(),
             line: None,
             last: None,
             partial: Vec::new(),
@@ -302,6 +308,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
             }
             Poll::Ready(Ok(_)) => {
                 self.keep_alive.is_heard = true;
+                if !self.has_room() {
+                    let why = "there is no memory for this message: try again later";
+                    self.fail(&Violation::new(Code::TryLater, why));
+                }
                 return Poll::Ready(());
             }
             Poll::Ready(Err(error)) => return self.gone(&error),
@@ -313,6 +323,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         }
         let why = "the peer does not answer a ping";
         self.gone(&io::Error::new(io::ErrorKind::TimedOut, why))
+    }
+
+    /// Whether there is room for what has come of a message.
+    fn has_room(&mut self) -> bool {
+        let Some(budget) = &self.budget else { return true };
+        let len = self.input.len() + self.decoder.held();
+        self.held.shrink(len);
+        self.held.cover(budget, len)
     }
 
     fn gone(&mut self, error: &io::Error) -> Poll<()> {

@@ -420,7 +420,9 @@ impl Endpoint {
         let host = head.extensions.get::<serve::Upgraded>().cloned();
         let (nothing, ()) = Request::new(()).into_parts();
         let mut request = Request::from_parts(std::mem::replace(head, nothing), ());
-        let (response, conversation) = websocket::server::accept(&mut request, config);
+        let budget = self.0.service.budget().connection(principal.as_ref());
+        let config = config.clone().charged_to(budget);
+        let (response, conversation) = websocket::server::accept(&mut request, &config);
         if let Some(conversation) = conversation {
             let mut ends = Ends::of(&self.0.end, &permit);
             let service = self.0.service.of(principal);
