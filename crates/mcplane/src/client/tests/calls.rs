@@ -345,6 +345,7 @@ async fn nothing_is_reused_when_the_cache_is_off() {
 #[tokio::test]
 async fn an_answer_that_is_no_message_ends_its_call() {
     let (client, mut fake) = modern(builder()).await;
+    let arguments = json!({});
     for (rest, why) in [
         (r#""result":5"#, "`result` must be an object"),
         (r#""result":{},"Result":{}"#, "passes for"),
@@ -355,7 +356,7 @@ async fn an_answer_that_is_no_message_ends_its_call() {
             let id = fake.expect("tools/call").await["id"].take();
             fake.raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},{rest}}}"#)).await;
         };
-        let (result, ()) = tokio::join!(client.call_tool("x", &json!({})), serve);
+        let (result, ()) = tokio::join!(client.call_tool("x", &arguments), serve);
         let error = result.unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
