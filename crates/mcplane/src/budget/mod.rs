@@ -50,7 +50,7 @@ struct Inner {
     used: AtomicUsize,
     max: usize,
     above: Option<Budget>,
-    principals: Mutex<HashMap<Arc<str>, Weak<Inner>>>,
+    principals: Mutex<HashMap<Arc<str>, Weak<Self>>>,
 }
 
 impl Default for Budget {
