@@ -4,6 +4,8 @@
 //! answered at once, and one (number 0) for what belongs to no request. A client that went away
 //! does not cancel anything: it comes back with `Last-Event-ID`.
 
+mod absent;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,7 +22,7 @@ use tokio::time::{sleep_until, timeout};
 
 use super::body::Source;
 use super::classify::Payload;
-use super::keep::{Keep, Kept, kept_max};
+use super::keep::{Keep, Kept};
 use super::log::{Log, Taken};
 use super::refusal::Refusal;
 use super::{Answer, Body, Permit, Reply, SESSION, json};
@@ -268,38 +270,13 @@ impl Session {
         let (has_priming, routes) = (state.has_priming(), state.routes);
         let Some(log) = state.logs.get_mut(&route).filter(|log| log.has(last)) else {
             let is_known = state.logs.get(&route).is_none_or(|log| log.had(last));
-            return Err(if route <= routes && is_known { forgotten() } else { unknown() });
+            return Err(if route <= routes && is_known { absent::forgotten() } else { unknown() });
         };
         log.attach(number, last);
         let first = if last.is_none() { log.begin(route, has_priming) } else { None };
         drop(state);
         self.tend();
         Ok(Reader { session: Arc::clone(self), route, number, first })
-    }
-
-    /// Counts what is kept for a client that went away, and forgets the oldest of what is too much.
-    fn tend(&self) {
-        let Some(sessions) = self.sessions.upgrade() else { return };
-        let mut state = self.lock();
-        let (mut kept, max) = (state.abandoned(), kept_max(state.connection.budget()));
-        while kept > max && state.forget_oldest(true) {
-            kept = state.abandoned();
-        }
-        let has_grown = kept > state.kept.bytes();
-        self.kept.set(&sessions.keep, &mut state.kept, kept);
-        drop(state);
-        if has_grown {
-            sessions.relieve();
-        }
-    }
-
-    /// Forgets the oldest of what is kept for a client that went away; `false` if there is nothing.
-    pub(super) fn forget_oldest(&self, keep: &Keep) -> bool {
-        let mut state = self.lock();
-        let forgets = state.forget_oldest(false);
-        let kept = state.abandoned();
-        self.kept.set(keep, &mut state.kept, kept);
-        forgets
     }
 
     /// Sends everything to the one stream that is about to be opened, from `first` on.
@@ -415,29 +392,6 @@ impl State {
         self.connection.send_notes();
         let (out, cuts) = self.connection.take_cuts();
         self.sort(&out, &cuts);
-    }
-
-    /// Bytes that are kept for nobody who is there.
-    fn abandoned(&self) -> usize {
-        self.logs.values().filter(|log| !log.is_watched()).map(Log::bytes).sum()
-    }
-
-    /// Forgets the oldest stream that nobody reads and that keeps something, the one of what belongs
-    /// to no request last. `false` if there is none, or only one and `but_one` is to stay.
-    fn forget_oldest(&mut self, but_one: bool) -> bool {
-        let keeps =
-            |(route, log): (&u64, &Log)| (!log.is_watched() && log.bytes() > 0).then_some(*route);
-        let mut keeping = self.logs.iter().filter_map(keeps);
-        let first = keeping.next();
-        let second = keeping.next();
-        match (first, second) {
-            (Some(ALONE), Some(route)) => drop(self.logs.remove(&route)),
-            (None, _) => return false,
-            (Some(_), None) if but_one => return false,
-            (Some(ALONE), None) => drop(self.logs.insert(ALONE, Log::new())),
-            (Some(route), _) => drop(self.logs.remove(&route)),
-        }
-        true
     }
 
     fn attach(&mut self) -> u64 {
@@ -589,13 +543,6 @@ impl Drop for Reader {
         }
         self.session.tend();
     }
-}
-
-/// There was more, but nobody has it any more.
-fn forgotten() -> Refusal {
-    let why = "what followed `Last-Event-ID` is not kept any more, because too much was waiting, or it \
-               was too long ago: send the request again if it may be carried out twice";
-    Refusal::new(StatusCode::GONE, why)
 }
 
 /// Takes over what handlers send and what the server tells, until the session ends.
