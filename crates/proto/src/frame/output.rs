@@ -19,7 +19,7 @@ pub struct Output {
 const DROPPED_BYTES_MIN: usize = 64 * 1024;
 
 /// A buffer that has grown beyond this is given back when little of it is used, in bytes.
-const KEPT_BYTES: usize = 256 * 1024;
+const KEPT_BYTES: usize = 1024 * 1024;
 
 impl Output {
     /// An empty buffer.
