@@ -285,7 +285,8 @@ fn pointee(reference: &TypeReference) -> syn::Result<Type> {
             Ok(parse_quote_spanned!(span=> ::std::vec::Vec<#item>))
         }
         other => {
-            let ty = other.to_token_stream().to_string().replace(' ', "");
+            let ty = other.to_token_stream().to_string();
+            let ty = ty.replace(" :: ", "::").replace(" < ", "<").replace(" >", ">");
             let why = format!(
                 "an argument of the call is taken by value, `{ty}`; what calls share is taken as \
                  `&State<{ty}>` and given to `Server::state`"

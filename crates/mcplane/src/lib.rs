@@ -24,7 +24,7 @@
 //! * [`transport`] — memory, stdio, child processes, sockets, WebSocket, HTTP.
 //! * `auth` — the client's side of OAuth.
 //! * [`budget`] — how much memory messages may take.
-//! * [`schema`] — JSON Schema validation on the hot path.
+//! * `schema` — JSON Schema validation on the hot path.
 //! * [`stages`] — where a server's time goes.
 //! * [`random`] — names that nobody can guess.
 //! * [`error`] — what went wrong, whose fault it is, whether to try again.
@@ -37,6 +37,7 @@ pub mod budget;
 pub mod client;
 pub mod error;
 pub mod random;
+#[cfg(feature = "schema")]
 pub mod schema;
 pub mod server;
 pub mod stages;

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 /// A crate that the examples may use: a line of this crate's manifest.
@@ -84,5 +86,41 @@ fn every_document_with_an_example_is_compiled_and_names_its_dependencies() {
         }
         assert!(named.iter().all(|name| known.contains(name)), "{shown}: {named:?}");
         assert!(!code.contains("\n# "), "{shown}: a reader sees every line");
+    }
+}
+
+/// A plain server over stdio is no more to compile than one of rmcp 3.9 with `transport-io`, which
+/// is 82 crates, counted in the same way and without the project itself.
+const PLAIN_MAX: usize = 82;
+
+/// The rows of the guide's table, and how `cargo tree` is asked for them.
+const TREES: [(&str, &[&str]); 5] = [
+    ("`default-features = false`", &["--no-default-features"]),
+    ("`schema` (default)", &[]),
+    ("`http`", &["--features=http"]),
+    ("`http`, `tls`", &["--features=http,tls"]),
+    ("`http`, `tls`, `auth`, `websocket`", &["--features=http,tls,auth,websocket"]),
+];
+
+/// How many crates there are differs between systems.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_crates_are_as_many_as_the_guide_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
+    let guide = fs::read_to_string(root.join("docs/guide/server.md")).unwrap();
+    for (features, arguments) in TREES {
+        let output = Command::new(env!("CARGO"))
+            .current_dir(root)
+            .args(["tree", "--offline", "-p", "mcplane", "-e", "normal", "--prefix", "none"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let listed = String::from_utf8(output.stdout).unwrap();
+        let count = listed.lines().collect::<BTreeSet<_>>().len();
+        let row = |line: &&str| line.starts_with(&format!("| {features} |"));
+        let row = guide.lines().find(row).unwrap();
+        assert!(row.ends_with(&format!("| {count} |")), "{count} crates: {row}");
+        assert!(!arguments.contains(&"--no-default-features") || count <= PLAIN_MAX, "{count}");
     }
 }

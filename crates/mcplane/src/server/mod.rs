@@ -31,6 +31,9 @@ mod rounds;
 mod seal;
 mod state;
 mod tool;
+#[cfg(any(test, not(feature = "schema")))]
+#[cfg_attr(feature = "schema", allow(dead_code, reason = "only its tests are run"))]
+mod typed;
 
 use std::future::Future;
 use std::num::NonZeroUsize;

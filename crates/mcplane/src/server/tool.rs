@@ -17,7 +17,10 @@ use super::failure::Failure;
 use super::handler::Handler;
 use super::outcome::IntoToolResult;
 use super::state::Need;
+#[cfg(not(feature = "schema"))]
+use super::typed::{Root, Schema};
 use crate::error::{Error, Result};
+#[cfg(feature = "schema")]
 use crate::schema::{Root, Schema};
 
 /// A tool. Make one with `#[tool]`, or with [`Tool::inline`], [`Tool::blocking`] or
@@ -111,7 +114,9 @@ impl Tool {
     ) -> Self {
         let input = object_schema(schemars::schema_for!(A));
         let takes_object = input.is_some();
-        let mut definition = types::Tool::new(name, input.unwrap_or_else(empty_object));
+        // What is no object is replaced or refused before anybody sees it.
+        let input = input.unwrap_or_else(|| RawValue::NULL.to_owned());
+        let mut definition = types::Tool::new(name, input);
         definition.output_schema = R::output_schema().and_then(|schema| to_raw_value(&schema).ok());
         Self { definition, handler, input: None, output: None, takes_object, needs: Vec::new() }
     }
@@ -160,6 +165,7 @@ impl Tool {
     }
 
     /// Another output schema than that of the handler's type.
+    #[cfg(feature = "schema")]
     #[must_use]
     pub fn output_schema(mut self, schema: Box<RawValue>) -> Self {
         self.output = Some(schema);
@@ -187,7 +193,7 @@ impl Tool {
             None if self.takes_object => {}
             None => {
                 let why = "its argument type is not an object: use `NoArguments` for none, a struct \
-                           for some, or give an `input_schema`";
+                           for some, or give an `input_schema` (feature `schema`)";
                 return Err(Error::misuse(format!("tool `{}`: {why}", self.definition.name)));
             }
         }
@@ -310,8 +316,4 @@ fn object_schema(mut schema: schemars::Schema) -> Option<Box<RawValue>> {
     }
     schema.insert("type".into(), "object".into());
     to_raw_value(&schema).ok()
-}
-
-fn empty_object() -> Box<RawValue> {
-    Schema::empty_object().raw().to_owned()
 }
