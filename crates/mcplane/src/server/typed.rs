@@ -124,7 +124,7 @@ mod tests {
         pattern: Option<String>,
         numbers: (i8, i16, i32, i64, u8, u16, u32, u64, usize, u128, f64),
         letter: char,
-        many: BTreeMap<String, Vec<Kept>>,
+        many: BTreeMap<String, Vec<Self>>,
         #[schemars(example = serde_json::json!({"minimum": 3}))]
         any: Value,
     }
