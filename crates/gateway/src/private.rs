@@ -73,6 +73,7 @@ pub(crate) fn check(_: &Path) -> io::Result<()> {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -172,7 +172,7 @@ pub fn climb(
                 index += 1;
             }
         }
-        rig.close(rungs).await
+        Box::pin(rig.close(rungs)).await
     })??;
     let ladder = Ladder::of(steps, visits, &runs);
     Ok((runs, ladder))

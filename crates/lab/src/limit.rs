@@ -117,7 +117,7 @@ pub fn find_limit(
             probes: probing.all,
         };
         let rungs = held.into_iter().chain(failed).map(|(rung, _)| rung).collect();
-        Ok((probing.rig.close(rungs).await?, found))
+        Ok((Box::pin(probing.rig.close(rungs)).await?, found))
     })?
 }
 

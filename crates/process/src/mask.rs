@@ -103,10 +103,10 @@ fn plain(word: &str, before: &mut Before) -> String {
     if bare.starts_with('{') {
         return "{…}".to_owned();
     }
-    if let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.contains("://")) {
-        if is_secret(name) || is_key(value) {
-            return format!("{name}={HIDDEN}");
-        }
+    if let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.contains("://"))
+        && (is_secret(name) || is_key(value))
+    {
+        return format!("{name}={HIDDEN}");
     }
     if let Some(masked) = url(word) {
         return masked;

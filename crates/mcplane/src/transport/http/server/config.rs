@@ -83,6 +83,9 @@ impl From<Denied> for Refusal {
     }
 }
 
+/// Is told a text.
+type Note = Box<dyn Fn(&str) + Send + Sync>;
+
 pub(super) struct Config {
     path: Option<String>,
     pub(super) legacy_sse: Option<(String, String)>,
@@ -96,7 +99,7 @@ pub(super) struct Config {
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
     metadata: Option<Bytes>,
     pub(super) pages: Option<Arc<dyn Pages>>,
-    foreign_host: Option<Box<dyn Fn(&str) + Send + Sync>>,
+    foreign_host: Option<Note>,
 }
 
 impl Config {

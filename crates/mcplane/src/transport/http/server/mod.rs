@@ -426,7 +426,9 @@ impl Endpoint {
         if let Some(conversation) = conversation {
             let mut ends = Ends::of(&self.0.end, &permit);
             let service = self.0.service.of(principal);
-            let end = async move { drop(ends.next().await) };
+            let end = async move {
+                ends.next().await;
+            };
             let work = async move {
                 // How a connection breaks concerns nobody but its client.
                 let _ = conversation.serve(&service, end).await;
