@@ -1,5 +1,7 @@
 //! What one connection remembers: its session, its catalog, what runs and what is not sent yet.
 
+mod routes;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 #[cfg(feature = "http")]
@@ -25,6 +27,12 @@ use super::outlet::Events;
 use super::relay::{Cancel, Hop};
 use super::room;
 use super::{Change, Service};
+use routes::Routes;
+#[cfg(feature = "http")]
+pub(crate) use routes::{Cut, Then};
+#[cfg(not(feature = "http"))]
+use routes::{Cut, Then};
+
 use crate::budget::{Budget, Charge, FREE_BYTES};
 use crate::error::Result;
 use crate::stages::Stage;
@@ -35,10 +43,6 @@ const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The same while memory is short, and the step in which unsent bytes are charged.
 const OUT_BYTES_STEP: usize = 64 * 1024;
-
-/// Up to this length copying a line costs less than another buffer for the next one.
-#[cfg(feature = "http")]
-const LINE_BYTES_COPIED: usize = 4096;
 
 /// Ends a line that our own compact writer wrote.
 pub(super) fn end_line(out: &mut Vec<u8>) {
@@ -104,35 +108,6 @@ pub(crate) struct Connection {
     pub(super) hop: Option<Box<Hop>>,
 }
 
-/// Where the lines of a connection go that has more than one way back to its client.
-#[derive(Default)]
-struct Routes {
-    /// The exchange whose message is being taken in.
-    current: Option<u64>,
-    cuts: Vec<Cut>,
-}
-
-/// The end of a line in the output, and where it goes.
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "lines need no sorting"))]
-pub(crate) struct Cut {
-    pub(crate) end: usize,
-    /// `None` if the line belongs to no exchange.
-    pub(crate) route: Option<u64>,
-    pub(crate) then: Then,
-}
-
-/// What follows a line on its exchange. The line may be empty.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
-    More,
-    /// The client's answer to it.
-    Answer,
-    /// Nothing: the answer is complete.
-    End,
-    /// The client should come back for the rest.
-    ComeBack,
-}
-
 impl Connection {
     pub(crate) fn new(service: Service) -> Self {
         let hop = service.0.relay.as_ref();
@@ -192,78 +167,6 @@ impl Connection {
         self.end(start, None, Then::End);
         self.coming.shrink(0);
         false
-    }
-
-    /// With a record of where each line goes, for [`Connection::take_cuts`].
-    #[cfg(feature = "http")]
-    pub(crate) fn routed(mut self) -> Self {
-        self.routes = Some(Routes::default());
-        self
-    }
-
-    /// Takes something in that came on the exchange `route`.
-    #[cfg(feature = "http")]
-    pub(crate) fn on(&mut self, route: u64, take: impl FnOnce(&mut Self)) {
-        self.send_notes();
-        if let Some(routes) = &mut self.routes {
-            routes.current = Some(route);
-        }
-        take(self);
-        if let Some(routes) = &mut self.routes {
-            routes.current = None;
-        }
-    }
-
-    /// Whether something that came on the exchange `route` is still being answered.
-    #[cfg(feature = "http")]
-    pub(crate) fn awaits(&self, route: u64) -> bool {
-        self.session.any_running(|running| running.route == Some(route))
-    }
-
-    /// The output so far, and where its lines end and go.
-    #[cfg(feature = "http")]
-    pub(crate) fn take_cuts(&mut self) -> (Bytes, Vec<Cut>) {
-        let cuts = self.routes.as_mut().map(|routes| std::mem::take(&mut routes.cuts));
-        (self.take_out(), cuts.unwrap_or_default())
-    }
-
-    /// What everything is charged to.
-    #[cfg(feature = "http")]
-    pub(crate) const fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    /// The output so far, charged for as long as anybody has a part of it.
-    #[cfg(feature = "http")]
-    fn take_out(&mut self) -> Bytes {
-        self.held.cover_anyway(&self.budget, self.out.len());
-        std::mem::take(&mut self.held).hold(self.out.take())
-    }
-
-    /// The whole answer of the exchange `route`, without the end of its line, if nothing else was
-    /// said.
-    #[cfg(feature = "http")]
-    pub(crate) fn take_answer(&mut self, route: u64) -> Option<Bytes> {
-        let cuts = &mut self.routes.as_mut()?.cuts;
-        let [Cut { route: Some(of), then: Then::End, .. }] = *cuts.as_slice() else { return None };
-        if of != route {
-            return None;
-        }
-        cuts.clear();
-        Some(self.take_line())
-    }
-
-    /// The output, which is one line, without its end. A small one is copied, so that the buffer
-    /// stays for the next.
-    #[cfg(feature = "http")]
-    pub(crate) fn take_line(&mut self) -> Bytes {
-        self.out.pop();
-        if self.out.len() > LINE_BYTES_COPIED {
-            return self.take_out();
-        }
-        let line = Bytes::copy_from_slice(&self.out);
-        self.out.clear();
-        line
     }
 
     /// Whether nothing is left of what was said, and nobody can add to it: the connection is as good
@@ -584,6 +487,7 @@ impl Connection {
     }
 
     /// Drops the output: it went another way.
+    #[cfg(feature = "http")]
     pub(crate) fn recycle(&mut self) {
         self.out.clear();
         self.held.shrink(0);

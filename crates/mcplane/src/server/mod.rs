@@ -1,6 +1,6 @@
 //! MCP servers: what they offer, and how a connection is served.
 //!
-//! * [`Server`] — a server being put together; [`Service`] — one that runs (this file).
+//! * [`Server`] — a server being put together (this file); [`Service`] — one that runs.
 //! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return,
 //!   `failure` — how they fail.
 //! * `state` — what handlers share.
@@ -29,6 +29,7 @@ pub mod returned;
 mod room;
 mod rounds;
 mod seal;
+mod service;
 mod state;
 mod tool;
 #[cfg(any(test, not(feature = "schema")))]
@@ -37,12 +38,9 @@ mod typed;
 
 use std::future::Future;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-#[cfg(feature = "http")]
-use mcplane_proto::headers::ParamHeader;
 use mcplane_proto::session::ServerConfig;
 use mcplane_proto::session::listen::Offered;
 use mcplane_proto::session::server::Features;
@@ -50,7 +48,6 @@ use mcplane_proto::types::{
     Cache, CacheScope, CompleteParams, CompleteResult, Icon, Implementation, ServerCapabilities,
 };
 use mcplane_proto::version::Revision;
-use tokio::sync::broadcast;
 
 #[cfg(feature = "http")]
 pub(crate) use connection::{Connection, Cut, Then};
@@ -64,14 +61,14 @@ pub use prompt::{IntoPrompt, Prompt, PromptArguments};
 pub use resource::{
     IntoResource, IntoResourceTemplate, Resource, ResourceRequest, ResourceTemplate,
 };
+pub use service::Service;
+pub(crate) use service::{Change, Shared};
 pub use state::State;
 pub use tool::{Arguments, IntoTool, NoArguments, Tool};
 
 use catalog::Catalog;
 use handler::Handler;
-use lines::Noise;
 use pool::{Pool, PoolConfig};
-use relay::Relay;
 use resource::Pattern;
 use rounds::SealKey;
 use state::{Need, States};
@@ -83,9 +80,6 @@ use crate::transport::Transport;
 /// Entries of one page of a list. Small enough for every client's line buffer, large enough that
 /// most servers have one page.
 const PAGE_SIZE: usize = 250;
-
-/// Changes that a slow connection may fall behind before it is only told to list everything again.
-const CHANGES_MAX: usize = 256;
 
 /// A server being put together.
 ///
@@ -367,230 +361,6 @@ impl Server {
 
     fn note(&mut self, problem: Error) {
         self.problem.get_or_insert(problem);
-    }
-}
-
-/// A running server. Cloning is cheap; every clone is the same server.
-#[derive(Clone)]
-pub struct Service(Arc<Shared>, Option<Arc<str>>);
-
-/// What the connections of a server share.
-pub(crate) struct Shared {
-    config: Arc<ServerConfig>,
-    info_json: Vec<u8>,
-    catalog: RwLock<Arc<Catalog>>,
-    /// Counts the changes of the catalog, so that a connection sees one without a lock.
-    generation: AtomicU64,
-    changes: broadcast::Sender<Change>,
-    pool: Pool,
-    page_size: usize,
-    cache: Cache,
-    key: SealKey,
-    /// For what waits in memory.
-    budget: Budget,
-    pub(crate) states: States,
-    /// Who answers instead of the catalog.
-    relay: Option<Arc<dyn Relay>>,
-}
-
-impl Shared {
-    /// A server with nothing in its catalog.
-    fn new(config: Arc<ServerConfig>, key: SealKey) -> Result<Self> {
-        let info_json = serde_json::to_vec(&config.info)
-            .map_err(|error| Error::misuse(format!("the server's name: {error}")))?;
-        Ok(Self {
-            config,
-            info_json,
-            catalog: RwLock::default(),
-            generation: AtomicU64::new(0),
-            changes: broadcast::channel(CHANGES_MAX).0,
-            pool: Pool::new(pool::DEFAULT),
-            page_size: PAGE_SIZE,
-            cache: Cache::default(),
-            key,
-            budget: Budget::default(),
-            states: States::default(),
-            relay: None,
-        })
-    }
-}
-
-/// What connections tell their clients of.
-#[derive(Clone, Debug)]
-pub(crate) enum Change {
-    Tools,
-    Prompts,
-    Resources,
-    Resource(String),
-}
-
-impl Service {
-    /// A server that passes on what it is asked.
-    ///
-    /// # Errors
-    /// The operating system has no randomness to give, or the name is not JSON.
-    pub fn relay(relay: Arc<dyn Relay>) -> Result<Self> {
-        Self::relay_within(relay, Budget::default())
-    }
-
-    /// As [`Service::relay`], with so much memory for what waits.
-    ///
-    /// # Errors
-    /// As [`Service::relay`].
-    pub fn relay_within(relay: Arc<dyn Relay>, budget: Budget) -> Result<Self> {
-        let shared = Shared::new(relay.config(), SealKey::random()?)?;
-        Ok(Self(Arc::new(Shared { relay: Some(relay), budget, ..shared }), None))
-    }
-
-    /// What is charged with everything that waits.
-    #[cfg(feature = "http")]
-    pub(crate) fn budget(&self) -> &Budget {
-        &self.0.budget
-    }
-
-    /// Tells every client which lists are not what they were.
-    pub fn lists_changed(&self, tools: bool, prompts: bool, resources: bool) {
-        for (changed, change) in
-            [(tools, Change::Tools), (prompts, Change::Prompts), (resources, Change::Resources)]
-        {
-            if changed {
-                // Nobody connected is nobody to tell.
-                let _ = self.0.changes.send(change);
-            }
-        }
-    }
-
-    /// Serves one connection until the peer closes it. What is in flight then gets a moment to
-    /// finish.
-    ///
-    /// Cancel safe in that nothing is left behind: dropping the future ends the connection.
-    ///
-    /// # Errors
-    /// If the transport cannot be opened, or breaks other than by ending.
-    pub async fn serve(&self, transport: impl Transport) -> Result<()> {
-        let (reader, writer) = transport.open()?;
-        lines::serve(self, reader, writer, Noise::IsRefused).await
-    }
-
-    /// The same for a socket, which anybody may connect to: it is closed at the first line that is
-    /// no JSON.
-    pub(crate) async fn serve_socket(&self, socket: impl Transport) -> Result<()> {
-        let (reader, writer) = socket.open()?;
-        lines::serve(self, reader, writer, Noise::Ends).await
-    }
-
-    /// Adds a tool, or replaces the one of this name, and tells every client.
-    ///
-    /// # Errors
-    /// If its schema does not compile, its state is not there, or the server began without tools:
-    /// the capability cannot be declared afterwards.
-    pub fn add_tool(&self, tool: impl IntoTool) -> Result<()> {
-        self.must_offer("tools", self.0.config.features.tools)?;
-        let tool = tool.into_tool();
-        self.0.states.check(&format!("tool `{}`", tool.name()), &tool.needs)?;
-        let tool = tool.compile()?;
-        let name = tool.definition.name.clone();
-        self.change(Change::Tools, |catalog| catalog.tools.insert(&name, tool));
-        Ok(())
-    }
-
-    /// Takes a tool away and tells every client. `false` if there was none.
-    pub fn remove_tool(&self, name: &str) -> bool {
-        self.change(Change::Tools, |catalog| catalog.tools.remove(name)).is_some()
-    }
-
-    /// Adds a prompt, or replaces the one of this name, and tells every client.
-    ///
-    /// # Errors
-    /// If the server began without prompts, or has not the state that it needs.
-    pub fn add_prompt(&self, prompt: impl IntoPrompt) -> Result<()> {
-        self.must_offer("prompts", self.0.config.features.prompts)?;
-        let prompt = Arc::new(prompt.into_prompt());
-        let name = prompt.definition.name.clone();
-        self.0.states.check(&format!("prompt `{name}`"), &prompt.needs)?;
-        self.change(Change::Prompts, |catalog| catalog.prompts.insert(&name, prompt));
-        Ok(())
-    }
-
-    /// Takes a prompt away and tells every client. `false` if there was none.
-    pub fn remove_prompt(&self, name: &str) -> bool {
-        self.change(Change::Prompts, |catalog| catalog.prompts.remove(name)).is_some()
-    }
-
-    /// Adds a resource, or replaces the one of this URI, and tells every client.
-    ///
-    /// # Errors
-    /// If the server began without resources, or has not the state that it needs.
-    pub fn add_resource(&self, resource: impl IntoResource) -> Result<()> {
-        self.must_offer("resources", self.0.config.features.resources)?;
-        let resource = Arc::new(resource.into_resource());
-        let uri = resource.definition.uri.clone();
-        self.0.states.check(&format!("resource `{uri}`"), &resource.needs)?;
-        self.change(Change::Resources, |catalog| catalog.resources.insert(&uri, resource));
-        Ok(())
-    }
-
-    /// Takes a resource away and tells every client. `false` if there was none.
-    pub fn remove_resource(&self, uri: &str) -> bool {
-        self.change(Change::Resources, |catalog| catalog.resources.remove(uri)).is_some()
-    }
-
-    /// Tells the subscribers of a resource that it has changed.
-    pub fn resource_updated(&self, uri: impl Into<String>) {
-        // Nobody connected is nobody to tell.
-        let _ = self.0.changes.send(Change::Resource(uri.into()));
-    }
-
-    fn must_offer(&self, what: &str, offered: bool) -> Result<()> {
-        if offered {
-            return Ok(());
-        }
-        Err(Error::misuse(format!("the server began without {what}, so it cannot add any")))
-    }
-
-    fn change<T>(&self, change: Change, edit: impl FnOnce(&mut Catalog) -> T) -> T {
-        let edited = {
-            let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
-            edit(Arc::make_mut(&mut catalog))
-        };
-        self.0.generation.fetch_add(1, Ordering::Release);
-        let _ = self.0.changes.send(change);
-        edited
-    }
-
-    /// The same server, for a client that the transport has recognised.
-    #[cfg(feature = "http")]
-    pub(crate) fn of(&self, principal: Option<Arc<str>>) -> Self {
-        Self(Arc::clone(&self.0), principal)
-    }
-
-    /// Who the client is, as seals name it; empty where the transport knows no principals.
-    fn principal(&self) -> &str {
-        self.1.as_deref().unwrap_or_default()
-    }
-
-    /// The arguments of a tool that clients mirror in headers.
-    #[cfg(feature = "http")]
-    pub(crate) fn mirrored(&self, tool: &str) -> Option<Arc<[ParamHeader]>> {
-        match &self.0.relay {
-            Some(relay) => relay.mirrored(tool),
-            None => self.catalog().tools.get(tool).map(|tool| Arc::clone(&tool.mirrored)),
-        }
-    }
-
-    /// What the server tells of from here on.
-    pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
-        self.0.changes.subscribe()
-    }
-
-    fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.0.catalog.read().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl std::fmt::Debug for Service {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("info", &self.0.config.info).finish_non_exhaustive()
     }
 }
 
