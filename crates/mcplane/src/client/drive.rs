@@ -302,11 +302,12 @@ impl Drive {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, turn: &mut usize) -> bool {
-        self.take_lines(turn);
+        // What a line asks for is looked at before the loop rests: nothing else would wake it.
+        let took = self.take_lines(turn);
         if self.signal.is_some() || !self.wire.reads() || *turn == 0 {
-            return false;
+            return took;
         }
-        let Poll::Ready(read) = self.wire.poll_fill(cx) else { return false };
+        let Poll::Ready(read) = self.wire.poll_fill(cx) else { return took };
         match read {
             Ok(1..) => return true,
             Ok(0) => {
@@ -321,7 +322,9 @@ impl Drive {
     }
 
     /// The whole lines that were read, while their answers find room and `turn`, in lines, lasts.
-    fn take_lines(&mut self, turn: &mut usize) {
+    /// Whether there were any.
+    fn take_lines(&mut self, turn: &mut usize) -> bool {
+        let before = *turn;
         while *turn > 0
             && self.wire.reads()
             && let Some(line) = self.wire.next_line()
@@ -332,6 +335,7 @@ impl Drive {
                 Err(error) => self.state.note_stray(error.to_string().as_bytes()),
             }
         }
+        *turn < before
     }
 
     fn line(&mut self, line: Bytes) {
