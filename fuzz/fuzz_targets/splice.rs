@@ -27,7 +27,8 @@ const PARTS: [Part; 8] = [
 fuzz_target!(|data: &[u8]| {
     let Ok(message) = Message::scan(Bytes::copy_from_slice(data)) else { return };
     // What is syntax and yet no text or no number has no meaning to compare.
-    if message.kind() != Kind::Request || serde_json::from_slice::<serde_json::Value>(data).is_err() {
+    if message.kind() != Kind::Request || serde_json::from_slice::<serde_json::Value>(data).is_err()
+    {
         return;
     }
     agree(&message);

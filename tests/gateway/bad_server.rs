@@ -119,21 +119,7 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
                 answer(&wrong, "for somebody else");
             }
         }
-        "mangled" => {
-            let deep = "[".repeat(200) + &"]".repeat(200);
-            let rest: &[u8] = match number("how") {
-                0 => b"\"result\":5",
-                1 => b"\"result\":{\"content\":\"\xff\"}",
-                2 => &[b"\"result\":", deep.as_bytes()].concat(),
-                3 => b"\"result\":{},\"result\":{}",
-                4 => b"\"result\":{},\"Result\":{}",
-                5 => b"\"result\":{\"content\":NaN}",
-                _ => b"\"x\":{}",
-            };
-            print(
-                [format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},").as_bytes(), rest, b"}\n"].concat(),
-            );
-        }
+        "mangled" => mangled(id, number("how")),
         "id" => answer(id, &id.to_string()),
         "twice" => {
             answer(id, "the first");
@@ -145,23 +131,13 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
             // Not in one piece: to make one takes longer than to send it.
             let (pieces, piece) = (number("mb"), "x".repeat(1_000_000));
             let content = r#"{"content":[{"type":"text","text":""#;
-            print(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{content}"));
+            print(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{content}"));
             (0..pieces).for_each(|_| print(&piece));
             say("\"}]}}");
         }
         "die" => process::exit(7),
-        "fork" => {
-            let mut child = Command::new("sh");
-            child.args(["-c", "trap '' TERM; sleep 600; :"]);
-            child.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
-            answer(id, &child.spawn().unwrap().id().to_string());
-        }
-        "detach" => {
-            let mut child = Command::new("setsid");
-            child.args(["sh", "-c", "trap '' TERM HUP; sleep 600; :"]);
-            child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            answer(id, &child.spawn().unwrap().id().to_string());
-        }
+        "fork" => fork(id),
+        "detach" => detach(id),
         "grow" => {
             let bytes = number("mb") as usize * 1_000_000;
             black_box(vec![1u8; bytes].leak());
@@ -170,6 +146,37 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
         "cancelled" => answer(id, &cancelled.to_string()),
         name => answer(id, &format!("`{name}` does nothing")),
     }
+}
+
+/// An answer that is no message.
+fn mangled(id: &Value, how: u64) {
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let rest: &[u8] = match how {
+        0 => b"\"result\":5",
+        1 => b"\"result\":{\"content\":\"\xff\"}",
+        2 => &[b"\"result\":", deep.as_bytes()].concat(),
+        3 => b"\"result\":{},\"result\":{}",
+        4 => b"\"result\":{},\"Result\":{}",
+        5 => b"\"result\":{\"content\":NaN}",
+        _ => b"\"x\":{}",
+    };
+    print([format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},").as_bytes(), rest, b"}\n"].concat());
+}
+
+/// A child that holds on to stdout.
+fn fork(id: &Value) {
+    let mut child = Command::new("sh");
+    child.args(["-c", "trap '' TERM; sleep 600; :"]);
+    child.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    answer(id, &child.spawn().unwrap().id().to_string());
+}
+
+/// A child that leaves the group.
+fn detach(id: &Value) {
+    let mut child = Command::new("setsid");
+    child.args(["sh", "-c", "trap '' TERM HUP; sleep 600; :"]);
+    child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    answer(id, &child.spawn().unwrap().id().to_string());
 }
 
 fn answer(id: &Value, text: &str) {
@@ -181,7 +188,7 @@ fn reply(id: &Value, result: &Value) {
 }
 
 fn say(line: &str) {
-    print(&format!("{line}\n"));
+    print(format!("{line}\n"));
 }
 
 fn print(text: impl AsRef<[u8]>) {

@@ -245,7 +245,9 @@ fn a_server_that_never_answers_is_set_aside_until_it_does() {
     }
     let server = gateway.server("bad", |server| server["state"] == "quarantined");
     assert_eq!(worker(&server, "restarts"), 0, "{server}");
-    // This one waits for the probe.
+    // None waits for the probe for longer than a call may take.
+    assert_eq!(error(&client.call("echo", json!({"message": "early"}))).0, -31997);
+    gateway.server("bad", |server| server["state"] != "quarantined");
     assert_eq!(text(&client.call("echo", json!({"message": "back"}))), "back");
     gateway.server("bad", |server| server["state"] == "healthy");
     neighbours.are_well();

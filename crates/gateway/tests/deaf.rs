@@ -93,12 +93,12 @@ impl AsyncWrite for Writing {
 
 /// Upstreams of this process: their ends of the connections come out of a channel. All have one
 /// mood, but for `calm`.
-struct Ends(mpsc::UnboundedSender<(String, Memory)>, Arc<Mood>);
+struct Ends(mpsc::Sender<(String, Memory)>, Arc<Mood>);
 
 impl Connect for Ends {
     fn connect<'a>(&'a self, name: &'a str, _: &'a Server) -> Connecting<'a> {
         let (ours, theirs) = pair();
-        let sent = self.0.send((name.to_owned(), theirs));
+        let sent = self.0.try_send((name.to_owned(), theirs));
         let mood = if name == "calm" { Arc::default() } else { Arc::clone(&self.1) };
         Box::pin(async move {
             sent.unwrap();
@@ -107,11 +107,11 @@ impl Connect for Ends {
     }
 }
 
-type Opened = mpsc::UnboundedReceiver<(String, Memory)>;
+type Opened = mpsc::Receiver<(String, Memory)>;
 
 /// A gateway with these servers, and the mood and the ends of their upstreams by name.
 async fn gateway<const N: usize>(names: [&str; N]) -> (Gateway, Arc<Mood>, [End; N], Opened) {
-    let ((ends, mut opened), mood) = (mpsc::unbounded_channel(), Arc::<Mood>::default());
+    let ((ends, mut opened), mood) = (mpsc::channel(16), Arc::<Mood>::default());
     let connect = Ends(ends, Arc::clone(&mood));
     let gateway = Gateway::start_with(settings(&names), Arc::new(connect)).unwrap();
     let mut ends = Vec::new();

@@ -366,6 +366,7 @@ mod tests {
         peer.read_exact(&mut [0; 4]).await.unwrap();
     }
 
+    #[cfg(feature = "http")]
     #[tokio::test(start_paused = true)]
     async fn who_still_sends_is_heard_out_for_a_while_and_who_is_silent_is_not() {
         let (mut peer, mut ours) = patient(&Limits::default());
