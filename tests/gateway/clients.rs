@@ -140,7 +140,7 @@ fn a_client_that_floods() {
     ids.sort_unstable();
     assert!(ids.into_iter().eq(0..500));
     let server = gateway.server("bad", |server| server["queued"] == 0);
-    assert_eq!(server["refused"], 490, "{server}");
+    assert_eq!(server["refused"], 492, "{server}");
     assert_eq!(text(&gateway.modern("bad").call("echo", json!({"message": "well"}))), "well");
     neighbours.are_well();
 }

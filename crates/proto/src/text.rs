@@ -22,7 +22,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// The text on the lines that it has; all else that is active, but tabs, is written as in [`line`].
+/// The text on the lines that it has; all else that is active, but tabs, is written as in [`line()`].
 #[must_use]
 pub fn page(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'))

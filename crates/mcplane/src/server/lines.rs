@@ -1,6 +1,6 @@
 //! The one loop of a connection that carries lines: bytes in, messages, handlers, bytes out.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -95,8 +95,17 @@ pub(super) async fn serve(
             () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
                 connection.expire(Instant::now());
             }
-            () = tokio::task::yield_now(), if turn == 0 => turn = LINES_PER_TURN,
+            () = rest(&mut turn) => {}
         }
+    }
+}
+
+/// Looked at when nothing else comes: whoever waits leaves the others their turn, and so begins a new
+/// one. Comes at once where the turn is over, when the others had theirs.
+async fn rest(turn: &mut usize) {
+    match std::mem::replace(turn, LINES_PER_TURN) {
+        0 => tokio::task::yield_now().await,
+        _ => pending().await,
     }
 }
 
