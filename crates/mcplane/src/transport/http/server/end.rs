@@ -12,7 +12,8 @@ use super::Permit;
 /// What has ended so far.
 #[derive(Default)]
 pub(super) struct Ended {
-    is_closed: bool,
+    /// How often the endpoint was closed.
+    closed: u64,
     /// How often credentials were taken back.
     count: u64,
     /// The count at which they were taken from a principal last. As many as whoever runs the endpoint
@@ -22,7 +23,7 @@ pub(super) struct Ended {
 
 impl Ended {
     pub(super) const fn close(&mut self) {
-        self.is_closed = true;
+        self.closed += 1;
     }
 
     pub(super) fn revoke(&mut self, principal: &str) {
@@ -57,37 +58,38 @@ pub(super) struct Ends {
     ended: watch::Receiver<Ended>,
     principal: Option<Arc<str>>,
     since: u64,
-    is_told: bool,
+    /// How often the endpoint was closed, as far as it was told.
+    closed: u64,
 }
 
 impl Ends {
     pub(super) fn of(ended: &watch::Sender<Ended>, permit: &Permit) -> Self {
         let (ended, principal) = (ended.subscribe(), permit.principal.clone());
         // What begins when the endpoint has closed is let alone.
-        let is_told = ended.borrow().is_closed;
-        Self { ended, principal, since: permit.since, is_told }
+        let closed = ended.borrow().closed;
+        Self { ended, principal, since: permit.since, closed }
     }
 
     /// The next one. Cancel safe.
     pub(super) async fn next(&mut self) -> End {
         loop {
-            let (is_revoked, is_closed) = {
+            let (is_revoked, closed) = {
                 let ended = self.ended.borrow_and_update();
-                (ended.revokes(self.principal.as_ref(), self.since), ended.is_closed)
+                (ended.revokes(self.principal.as_ref(), self.since), ended.closed)
             };
             if is_revoked {
                 return End::Revoked;
             }
-            if is_closed && !self.is_told {
-                self.is_told = true;
+            if closed > self.closed {
+                self.closed = closed;
                 return End::Closed;
             }
             if self.ended.changed().await.is_err() {
                 // Nobody has the endpoint any more.
-                if self.is_told {
+                if self.closed == u64::MAX {
                     pending::<()>().await;
                 }
-                self.is_told = true;
+                self.closed = u64::MAX;
                 return End::Closed;
             }
         }
