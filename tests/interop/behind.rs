@@ -28,15 +28,19 @@ fn every_era_to_every_server() {
 }
 
 #[test]
-fn all_clients_at_once() {
+fn modern_clients_at_once() {
     let peers = [Peer::Ts1, Peer::Ts2, Peer::Python, Peer::Rmcp];
     if !peers.into_iter().all(Peer::is_there) {
         return;
     }
+    // Older clients of a server that asks have it started again whenever they take turns; those of
+    // 2026-07-28 without a token are one client.
     let gateway = Site::gateway(&servers("mode = \"exclusive\"\n"));
     std::thread::scope(|scope| {
         for (name, client) in clients(&gateway.url) {
-            scope.spawn(move || judge(name, &run(&client, LIMIT)));
+            if name.ends_with("modern") {
+                scope.spawn(move || judge(name, &run(&client, LIMIT)));
+            }
         }
     });
     gateway.interrupt();

@@ -164,7 +164,7 @@ impl Pool {
     /// How many calls of one client may wait for its answers: half of the places.
     pub(crate) fn question_share(&self) -> usize {
         let places = self.settings.workers_limit() as usize * self.settings.calls_limit() as usize;
-        if self.settings.mode.is_keyed() { usize::MAX } else { (places / 2).max(1) }
+        if self.settings.mode.is_keyed() { usize::MAX } else { places.saturating_sub(1).max(1) }
     }
 
     /// Lets a call wait, if there is room.
