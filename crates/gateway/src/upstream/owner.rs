@@ -25,7 +25,7 @@ impl Drive<'_> {
         let is_put = !matches!(owner, Owner::Nobody if method == Method::RootsList);
         self.pool.asks.fetch_or(is_put, Ordering::Relaxed);
         if is_put && !matches!(owner, Owner::Call(_)) {
-            self.pool.unowned.fetch_add(1, Ordering::Relaxed);
+            self.nobodys(&owner);
         }
         let answer = match owner {
             Owner::Call(call) if before.is_some_and(|before| !is_same(before, &call.caller)) => {
@@ -90,14 +90,20 @@ impl Drive<'_> {
         }
     }
 
+    /// Something was said that is passed on to nobody.
+    fn nobodys(&mut self, owner: &Owner) {
+        self.pool.unowned.fetch_add(1, Ordering::Relaxed);
+        if matches!(owner, Owner::Nobody) {
+            self.voices.caught();
+        }
+    }
+
     pub(super) fn heard(&mut self, method: Method, message: &Message) {
         match method {
             Method::ListenAcknowledged => self.listen_acknowledged(message),
             Method::LogMessage => match self.owner() {
                 Owner::Call(call) => era::note_log(&call, message),
-                Owner::Nobody | Owner::Gone | Owner::Late | Owner::Several(_) => {
-                    self.pool.unowned.fetch_add(1, Ordering::Relaxed);
-                }
+                owner => self.nobodys(&owner),
             },
             Method::ResourcesUpdated => {
                 if let Some(uri) = message.text(Part::Uri) {

@@ -3,8 +3,9 @@
 //! What an upstream says without naming a call is passed on only if all that may still speak on its
 //! connection are one client's. A call speaks until the upstream has answered it: a call that was
 //! cancelled may go on, and nothing but its answer or the end of the connection proves that it does
-//! not. After its answer it may have left something behind that speaks, for [`ECHO_TIME`]: that an
-//! upstream answers a ping meanwhile proves nothing, since it may do several things at once.
+//! not. After its answer it may have left something behind that speaks: for [`ECHO_TIME`], and for
+//! much longer at an upstream that was caught at it. That it answers a ping meanwhile proves nothing,
+//! since it may do several things at once.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +19,10 @@ use super::worker::{State, is_modern};
 use crate::config::Mode;
 
 /// How long after its answer a call counts as one that may still speak.
-const ECHO_TIME: Duration = Duration::from_secs(10);
+const ECHO_TIME: Duration = Duration::from_millis(30);
+
+/// The same at an upstream that has spoken when no call was left that it could belong to.
+const ECHO_TIME_KNOWN: Duration = Duration::from_secs(10);
 
 /// Most cancelled calls of one connection that are told apart; with more of them everybody may
 /// still speak.
@@ -35,6 +39,8 @@ pub(super) struct Voices {
     /// Calls that ended here and, as far as is known, not there.
     cut: Vec<(i64, Caller)>,
     is_crowd: bool,
+    /// The upstream has spoken when nobody's call was left.
+    speaks_late: bool,
 }
 
 impl Voices {
@@ -45,6 +51,7 @@ impl Voices {
             other: None,
             cut: Vec::new(),
             is_crowd: false,
+            speaks_late: false,
         }
     }
 
@@ -57,6 +64,11 @@ impl Voices {
                 *last = Some((caller.clone(), now));
             }
         }
+    }
+
+    /// The upstream spoke, and there is no call that it could belong to.
+    pub(super) const fn caught(&mut self) {
+        self.speaks_late = true;
     }
 
     /// A call ended here and not there.
@@ -88,7 +100,8 @@ impl Voices {
             Some((last, at)) if !self.is_same(last, caller) => Some(*at),
             _ => self.other,
         };
-        at.is_some_and(|at| now.saturating_duration_since(at) < ECHO_TIME)
+        let time = if self.speaks_late { ECHO_TIME_KNOWN } else { ECHO_TIME };
+        at.is_some_and(|at| now.saturating_duration_since(at) < time)
     }
 
     /// Whether both are one client, as far as can be told: without a token and without a connection
