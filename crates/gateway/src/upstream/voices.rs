@@ -19,7 +19,7 @@ use super::worker::{State, is_modern};
 use crate::config::Mode;
 
 /// How long after its answer a call counts as one that may still speak.
-const ECHO_TIME: Duration = Duration::from_millis(30);
+const ECHO_TIME: Duration = Duration::from_millis(3);
 
 /// The same at an upstream that has spoken when no call was left that it could belong to.
 const ECHO_TIME_KNOWN: Duration = Duration::from_secs(10);

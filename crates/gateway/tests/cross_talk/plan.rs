@@ -85,7 +85,7 @@ impl Plan {
         };
         let is_stubborn = odd && dice.percent(20);
         let late = (odd && dice.percent(20))
-            .then(|| (dice.below(30), dice.one_of(&[Step::Log, Step::Log, Step::Elicit])));
+            .then(|| (dice.below(3), dice.one_of(&[Step::Log, Step::Log, Step::Elicit])));
         Self { tag, steps, ending, is_stubborn, late }
     }
 
