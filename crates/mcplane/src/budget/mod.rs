@@ -207,6 +207,15 @@ impl Charge {
         }
     }
 
+    /// Stands for what `other`, which is of the same budget, stood for as well.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        if let Some(of) = other.of.take() {
+            debug_assert!(self.of.as_ref().is_none_or(|own| own.is(&of)), "two budgets");
+            self.of.get_or_insert(of);
+            self.bytes += std::mem::take(&mut other.bytes);
+        }
+    }
+
     fn grown(&mut self, of: &Budget, bytes: usize) {
         self.of.get_or_insert_with(|| of.clone());
         self.bytes = bytes;

@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use super::batches::Batches;
 use super::catalog::Catalog;
 use super::context::{ASK_TIMEOUT, Event, Stop};
-use super::outlet::Events;
+use super::outlet::{Charged, Events};
 use super::relay::{Cancel, Hop};
 use super::room;
 use super::{Change, Service};
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     #[cfg(feature = "http")]
-    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Charged> {
         self.events.poll_recv(cx)
     }
 
@@ -392,7 +392,14 @@ impl Connection {
         }
     }
 
-    pub(crate) fn event(&mut self, event: Event) {
+    /// Takes over what a handler sent: what of it becomes output is charged as output.
+    pub(crate) fn event(&mut self, (event, charge): Charged) {
+        self.held.absorb(charge);
+        self.take_over(event);
+        self.held.shrink(self.out.len());
+    }
+
+    fn take_over(&mut self, event: Event) {
         match event {
             Event::Note(None, note) => self.put(&note, self.route(), Then::More),
             Event::Note(Some(id), note) => {

@@ -20,51 +20,34 @@ pub const NOTES_MAX: usize = 1024;
 /// Bytes of notifications that wait for one connection, at most.
 pub const NOTES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// An event, and the room that it takes from the moment it is sent. Whoever takes the event takes the
+/// charge over: if it were given back in between, others would get the room of what is still there.
+pub(crate) type Charged = (Event, Charge);
+
 struct Queue {
-    events: VecDeque<Event>,
+    events: VecDeque<Charged>,
     /// Bytes of the notifications among them.
     bytes: usize,
-    /// Bytes of those events that are not short.
-    long: usize,
-    held: Charge,
     budget: Budget,
     waker: Option<Waker>,
     is_closed: bool,
 }
 
 impl Queue {
-    fn pop(&mut self) -> Option<Event> {
-        let event = self.events.pop_front()?;
+    fn pop(&mut self) -> Option<Charged> {
+        let (event, charge) = self.events.pop_front()?;
         self.bytes -= weight(&event);
-        self.let_go(len(&event));
-        Some(event)
-    }
-
-    /// Whether there is room for an event of this length; it is charged until it is popped.
-    fn takes(&mut self, len: usize) -> bool {
-        if len <= FREE_BYTES {
-            return true;
-        }
-        let fits = self.held.cover(&self.budget, self.long + len);
-        self.long += if fits { len } else { 0 };
-        fits
-    }
-
-    fn let_go(&mut self, len: usize) {
-        if len > FREE_BYTES {
-            self.long = self.long.saturating_sub(len);
-            self.held.shrink(self.long);
-        }
+        Some((event, charge))
     }
 
     /// An event for which there is room; the short answer to one for which there is none.
-    fn admit(&mut self, event: Event) -> Option<Event> {
-        let len = len(&event);
-        if self.takes(len) {
-            return Some(event);
+    fn admit(&self, event: Event) -> Option<Charged> {
+        let (len, mut charge) = (len(&event), Charge::default());
+        if charge.cover(&self.budget, len) {
+            return Some((event, charge));
         }
         match event {
-            Event::Done(id, _) => Some(Event::Done(id.clone(), refusal(&id, len))),
+            Event::Done(id, _) => Some((Event::Done(id.clone(), refusal(&id, len)), charge)),
             Event::Ask { answer, .. } => {
                 let _ = answer.send(Err(room::no_room_for_question(len)));
                 None
@@ -130,9 +113,9 @@ impl Outlet {
         if queue.is_closed {
             return false;
         }
-        let Some(event) = queue.admit(event) else { return true };
-        queue.bytes += weight(&event);
-        queue.events.push_back(event);
+        let Some(charged) = queue.admit(event) else { return true };
+        queue.bytes += weight(&charged.0);
+        queue.events.push_back(charged);
         let waker = queue.waker.take();
         drop(queue);
         if let Some(waker) = waker {
@@ -147,9 +130,8 @@ pub(crate) struct Events(Arc<Mutex<Queue>>);
 
 impl Events {
     pub(super) fn new(budget: Budget) -> Self {
-        let (events, held) = (VecDeque::new(), Charge::default());
         let queue =
-            Queue { events, bytes: 0, long: 0, held, budget, waker: None, is_closed: false };
+            Queue { events: VecDeque::new(), bytes: 0, budget, waker: None, is_closed: false };
         Self(Arc::new(Mutex::new(queue)))
     }
 
@@ -174,19 +156,19 @@ impl Events {
         lock(&self.0).events.is_empty()
     }
 
-    pub(super) fn try_recv(&self) -> Option<Event> {
+    pub(super) fn try_recv(&self) -> Option<Charged> {
         lock(&self.0).pop()
     }
 
     /// The next event. Cancel safe.
-    pub(crate) async fn recv(&self) -> Event {
+    pub(crate) async fn recv(&self) -> Charged {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    pub(super) fn poll_recv(&self, cx: &Context<'_>) -> Poll<Event> {
+    pub(super) fn poll_recv(&self, cx: &Context<'_>) -> Poll<Charged> {
         let mut queue = lock(&self.0);
-        if let Some(event) = queue.pop() {
-            return Poll::Ready(event);
+        if let Some(charged) = queue.pop() {
+            return Poll::Ready(charged);
         }
         queue.waker = Some(cx.waker().clone());
         Poll::Pending
@@ -198,7 +180,6 @@ impl Drop for Events {
         let mut queue = lock(&self.0);
         queue.is_closed = true;
         let left = std::mem::take(&mut queue.events);
-        queue.held.shrink(0);
         drop(queue);
         // What waits for an answer learns that none comes.
         drop(left);
