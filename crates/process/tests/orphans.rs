@@ -100,8 +100,19 @@ fn is_running(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// The running guard among the children of `parent`.
+/// The running guard among the children of `parent`. In the middle of `exec` it has no arguments yet.
 fn guard_of(parent: u32) -> u32 {
+    let start = Instant::now();
+    loop {
+        match *guards_of(parent) {
+            [guard] => return guard,
+            ref guards => assert!(guards.is_empty(), "one guard per process, not {guards:?}"),
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "no guard");
+    }
+}
+
+fn guards_of(parent: u32) -> Vec<u32> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_guard = |pid: &u32| {
@@ -109,7 +120,5 @@ fn guard_of(parent: u32) -> u32 {
         let is_child = read("status").lines().any(|line| line == format!("PPid:\t{parent}"));
         is_child && is_running(*pid) && read("cmdline").contains("mcplane-guard")
     };
-    let guards: Vec<u32> = pids.filter(is_guard).collect();
-    assert_eq!(guards.len(), 1, "one guard per process");
-    guards.into_iter().next().unwrap()
+    pids.filter(is_guard).collect()
 }
