@@ -18,8 +18,9 @@ pub struct Output {
 /// each byte is then moved once at the most.
 const DROPPED_BYTES_MIN: usize = 64 * 1024;
 
-/// A buffer that has grown beyond this is given back when little of it is used, in bytes.
-const KEPT_BYTES: usize = 1024 * 1024;
+/// A buffer that has grown beyond this is given back when little of it is used, in bytes: room for two
+/// messages of a megabyte, which costs as much to get anew as to fill.
+const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 impl Output {
     /// An empty buffer.

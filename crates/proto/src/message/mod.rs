@@ -10,6 +10,7 @@
 //! * [`mod@write`] — the envelopes that go out.
 
 mod part;
+mod plain;
 mod salvage;
 mod scan;
 pub mod write;

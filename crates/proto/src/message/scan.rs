@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::Kind;
 use super::part::{Inside, Part, Spans};
+use super::plain::{WORDS_MIN, plain_blocks, plain_bytes};
 use crate::error::{Code, ErrorObject, shorten};
 use crate::id::Id;
 use crate::limits::{DEPTH_MAX, MESSAGE_BYTES_MAX};
@@ -428,11 +429,16 @@ impl<'a> Scan<'a> {
         let mut escaped = false;
         loop {
             // Eight plain bytes at a time, and then right to the byte that is not plain.
-            while let Some(chunk) = self.rest().first_chunk::<8>() {
-                let plain = plain_bytes(u64::from_le_bytes(*chunk));
+            let mut words = 0;
+            while let Some(word) = self.rest().first_chunk() {
+                let plain = plain_bytes(word);
                 self.at += plain;
-                if plain < 8 {
+                if plain < word.len() {
                     break;
+                }
+                words += 1;
+                if words == WORDS_MIN {
+                    self.at += plain_blocks(self.rest());
                 }
             }
             match self.bump() {
@@ -572,17 +578,4 @@ impl Inside {
             Self::Ref | Self::ResultMeta => None,
         }
     }
-}
-
-/// How many of eight bytes, first byte lowest, come before a quote, a backslash or a control
-/// character ("Bit Twiddling Hacks", haszero and hasless: a borrow can only mark bytes above the
-/// first that is marked rightly).
-const fn plain_bytes(word: u64) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    let zeros = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);
-    ((zeros | control) & HIGHS).trailing_zeros() as usize / 8
 }

@@ -6,10 +6,11 @@ use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::json::{Text, depth, nullable, open_enum, optional_number, present, setters};
+use super::json::{Text, append, depth, nullable, open_enum, optional_number, present, setters};
 use super::resources::{Resource, ResourceContents};
 use super::wire::Wire;
 use crate::limits::DEPTH_MAX;
+use crate::message::write_string;
 use crate::version::Revision;
 
 /// One block of content.
@@ -74,6 +75,30 @@ impl Content {
             Self::ToolUse(_) | Self::ToolResult(_) | Self::Other(_) => {}
         }
         self
+    }
+
+    /// Appends what `Serialize` writes. Texts, pictures and sounds may be long, and are written without
+    /// a look at each of their bytes.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Text(TextContent { text, annotations: None, meta: None }) => {
+                out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+                write_string(out, text);
+                out.push(b'}');
+            }
+            Self::Image(media) if media.is_bare() => media.write(b"image", out),
+            Self::Audio(media) if media.is_bare() => media.write(b"audio", out),
+            other => append(out, other),
+        }
+    }
+
+    /// About how many bytes [`write`](Self::write) appends, where they may be many; else 0.
+    pub(super) const fn len_hint(&self) -> usize {
+        match self {
+            Self::Text(block) => block.text.len(),
+            Self::Image(media) | Self::Audio(media) => media.data.len(),
+            _ => 0,
+        }
     }
 
     /// The text of a text block.
@@ -177,6 +202,20 @@ pub struct MediaContent {
 impl MediaContent {
     fn new(base64: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self { data: base64.into(), mime_type: mime_type.into(), annotations: None, meta: None }
+    }
+
+    const fn is_bare(&self) -> bool {
+        self.annotations.is_none() && self.meta.is_none()
+    }
+
+    fn write(&self, kind: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(kind);
+        out.extend_from_slice(b"\",\"data\":");
+        write_string(out, &self.data);
+        out.extend_from_slice(b",\"mimeType\":");
+        write_string(out, &self.mime_type);
+        out.push(b'}');
     }
 
     fn note(&self, kind: &str) -> String {

@@ -13,7 +13,8 @@ use super::json::{lenient_ms, nullable, setters};
 use super::lifecycle::bare_params;
 use super::list::{CacheScope, list};
 use super::result::EmptyResult;
-use super::wire::{Wire, params, result};
+use super::wire::{Wire, array, params, result};
+use crate::message::write_string;
 use crate::version::Revision;
 
 list! {
@@ -252,7 +253,17 @@ impl ReadResourceResult {
 }
 
 impl Wire for ReadResourceResult {}
-result!(ReadResourceResult, cached);
+result!(ReadResourceResult, cached, {
+    fn write_members(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"contents\":");
+        array(out, &self.contents, ResourceContents::write);
+        out.push(b'}');
+    }
+
+    fn len_hint(&self) -> usize {
+        self.contents.iter().map(|contents| contents.body.as_str().len()).sum()
+    }
+});
 
 /// What is in a resource.
 #[derive(Clone, Debug)]
@@ -274,6 +285,15 @@ pub enum ResourceBody {
     Text(String),
     /// Bytes, in base64.
     Blob(String),
+}
+
+impl ResourceBody {
+    /// The text, or the base64.
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Blob(text) => text,
+        }
+    }
 }
 
 impl ResourceContents {
@@ -299,6 +319,26 @@ impl ResourceContents {
     }
 
     setters!(mime_type: String, meta: Box<RawValue>);
+
+    /// Appends what `Serialize` writes, the contents without a look at each of their bytes.
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"uri\":");
+        write_string(out, &self.uri);
+        if let Some(mime_type) = &self.mime_type {
+            out.extend_from_slice(b",\"mimeType\":");
+            write_string(out, mime_type);
+        }
+        out.extend_from_slice(match self.body {
+            ResourceBody::Text(_) => b",\"text\":",
+            ResourceBody::Blob(_) => b",\"blob\":",
+        });
+        write_string(out, self.body.as_str());
+        if let Some(meta) = &self.meta {
+            out.extend_from_slice(b",\"_meta\":");
+            out.extend_from_slice(meta.get().as_bytes());
+        }
+        out.push(b'}');
+    }
 }
 
 impl Serialize for ResourceContents {

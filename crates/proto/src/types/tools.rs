@@ -13,7 +13,7 @@ use super::lifecycle::bare_params;
 use super::list::list;
 use super::schema;
 use super::tasks::TaskRequest;
-use super::wire::{Wire, params, result};
+use super::wire::{Wire, array, params, result};
 use crate::version::Revision;
 
 list! {
@@ -356,7 +356,26 @@ impl Wire for CallToolResult {
         Cow::Owned(Self { content, structured_content, is_error: self.is_error, meta: None })
     }
 }
-result!(CallToolResult);
+result!(CallToolResult, {
+    fn write_members(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"content\":");
+        array(out, &self.content, Content::write);
+        if let Some(json) = &self.structured_content {
+            out.extend_from_slice(b",\"structuredContent\":");
+            out.extend_from_slice(json.get().as_bytes());
+        }
+        if let Some(is_error) = self.is_error {
+            out.extend_from_slice(b",\"isError\":");
+            out.extend_from_slice(if is_error { b"true" } else { b"false" });
+        }
+        out.push(b'}');
+    }
+
+    fn len_hint(&self) -> usize {
+        let content = self.content.iter().map(Content::len_hint).sum::<usize>();
+        content + self.structured_content.as_ref().map_or(0, |json| json.get().len())
+    }
+});
 
 fn wrap_result(json: &RawValue) -> Box<RawValue> {
     raw(format!("{{\"result\":{}}}", json.get()))

@@ -73,6 +73,16 @@ pub trait WireResult: Wire {
         None
     }
 
+    /// Appends the method's own members as an object: what `Serialize` writes.
+    fn write_members(&self, out: &mut Vec<u8>) {
+        append(out, self);
+    }
+
+    /// About how many bytes [`write`](Self::write) appends, where they may be many; else 0.
+    fn len_hint(&self) -> usize {
+        0
+    }
+
     /// Appends the result object. 2026-07-28 gets `resultType`, the server's info and the cache
     /// hints; earlier revisions never do. Nothing is allocated when nothing is down-levelled.
     fn write(&self, context: &ResultContext<'_>, out: &mut Vec<u8>) {
@@ -88,7 +98,7 @@ pub trait WireResult: Wire {
         } else {
             write_legacy_meta(self.meta(), out);
         }
-        write_body(&*self.at(context.revision), out);
+        write_body_with(out, |out| self.at(context.revision).write_members(out));
     }
 }
 
@@ -104,12 +114,16 @@ pub fn parse_params<P: Params>(params: Option<&[u8]>) -> Result<P, ErrorObject> 
 
 /// Appends the members of `body` to an object that is open in `out`, and closes it.
 pub(crate) fn write_body(body: &impl Serialize, out: &mut Vec<u8>) {
+    write_body_with(out, |out| append(out, body));
+}
+
+fn write_body_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     if out.last() == Some(&b'{') {
         out.pop();
-        return append(out, body);
+        return write(out);
     }
     let mark = out.len();
-    append(out, body);
+    write(out);
     if out.get(mark..) == Some(b"{}") {
         out.truncate(mark);
         out.push(b'}');
@@ -189,16 +203,19 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// Declares a type as the result of a request; `cached` ones carry `ttlMs` and `cacheScope`.
+/// Declares a type as the result of a request; `cached` ones carry `ttlMs` and `cacheScope`. What may
+/// be long writes itself.
 macro_rules! result {
-    ($type:ty) => {
+    ($type:ty $(, { $($write:tt)* })?) => {
         impl $crate::types::WireResult for $type {
             fn meta(&self) -> Option<&serde_json::value::RawValue> {
                 self.meta.as_deref()
             }
+
+            $($($write)*)?
         }
     };
-    ($type:ty, cached) => {
+    ($type:ty, cached $(, { $($write:tt)* })?) => {
         impl $crate::types::WireResult for $type {
             fn meta(&self) -> Option<&serde_json::value::RawValue> {
                 self.meta.as_deref()
@@ -207,6 +224,8 @@ macro_rules! result {
             fn cache(&self) -> Option<$crate::types::Cache> {
                 Some($crate::types::Cache { ttl_ms: self.ttl_ms, scope: self.cache_scope.clone() })
             }
+
+            $($($write)*)?
         }
 
         impl $type {
@@ -221,3 +240,14 @@ macro_rules! result {
     };
 }
 pub(crate) use result;
+/// Appends an array.
+pub(super) fn array<T>(out: &mut Vec<u8>, items: &[T], write: impl Fn(&T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}

@@ -38,6 +38,8 @@ pub struct ServerConfig {
     pub instructions: Option<String>,
     /// The revisions that are served, in any order.
     pub revisions: Vec<Revision>,
+    /// Why others are not, where that is not for the server to say: it follows the error's message.
+    pub unsupported: Option<String>,
     /// Which methods are answered, as far as they hang on a capability.
     pub features: Features,
     /// Which changes are told.
@@ -102,7 +104,8 @@ struct Legacy {
     revision: Revision,
     capabilities: Bytes,
     info: Option<Bytes>,
-    level: LogLevel,
+    /// As the client has set it.
+    level: Option<LogLevel>,
     subscriptions: HashSet<String>,
 }
 
@@ -127,7 +130,7 @@ impl<Q, C> ServerSession<Q, C> {
             revision,
             capabilities: Bytes::from_static(b"{}"),
             info: None,
-            level: LogLevel::Info,
+            level: None,
             subscriptions: HashSet::new(),
         });
     }
@@ -138,10 +141,10 @@ impl<Q, C> ServerSession<Q, C> {
         self.legacy.as_ref().map(|legacy| legacy.revision)
     }
 
-    /// The least severe log messages that the legacy session wants.
+    /// The least severe log messages that the legacy session wants; `None` if it has not said.
     #[must_use]
     pub fn legacy_log_level(&self) -> Option<&LogLevel> {
-        self.legacy.as_ref().map(|legacy| &legacy.level)
+        self.legacy.as_ref().and_then(|legacy| legacy.level.as_ref())
     }
 
     /// The URIs of the resources whose changes the client wants to hear of; one may come twice.
@@ -318,7 +321,10 @@ impl<Q, C> ServerSession<Q, C> {
     pub fn log_level(&self, revision: Revision, message: &Message) -> Option<LogLevel> {
         match revision.era() {
             Era::Modern => known_level(&message.text(Part::LogLevel)?),
-            Era::Legacy => self.legacy.as_ref().map(|legacy| legacy.level.clone()),
+            Era::Legacy => {
+                let legacy = self.legacy.as_ref()?;
+                Some(legacy.level.clone().unwrap_or(LogLevel::Info))
+            }
         }
     }
 
@@ -389,7 +395,10 @@ impl<Q, C> ServerSession<Q, C> {
 
     /// The revision that a request is made under.
     fn revision(&self, message: &Message) -> Result<Revision, ErrorObject> {
-        if self.serves_modern() && message.part(Part::ProtocolVersion).is_some() {
+        let is_enveloped = message.part(Part::ProtocolVersion).is_some();
+        // Who speaks 2026-07-28 to a server that does not is told so, to begin in the other way.
+        let is_lost = self.legacy.is_none() && message.method() != Some(Method::Initialize);
+        if is_enveloped && (self.serves_modern() || is_lost) {
             return self.envelope(message);
         }
         match (&self.legacy, message.method()) {
@@ -514,7 +523,10 @@ impl<Q, C> ServerSession<Q, C> {
     fn unsupported(&self, requested: &str) -> ErrorObject {
         let supported: Vec<_> = self.served().map(Revision::as_str).collect();
         let data = json!({"supported": supported, "requested": requested});
-        ErrorObject::new(Code::UNSUPPORTED_VERSION, "unsupported protocol version").with_data(&data)
+        let why = self.config.unsupported.as_deref();
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        let message = format!("unsupported protocol version{why}");
+        ErrorObject::new(Code::UNSUPPORTED_VERSION, message).with_data(&data)
     }
 }
 

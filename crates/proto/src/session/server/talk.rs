@@ -14,7 +14,7 @@ use crate::message::{Message, Part, write};
 use crate::meta::SERVER_INFO;
 use crate::method::Method;
 use crate::session::listen::ListenFilter;
-use crate::types::{InitializeParams, LogLevel, SetLevelParams, Wire, parse_params};
+use crate::types::{InitializeParams, SetLevelParams, Wire, parse_params};
 use crate::version::{Era, Revision};
 
 impl<Q, C> ServerSession<Q, C> {
@@ -57,7 +57,7 @@ impl<Q, C> ServerSession<Q, C> {
             revision,
             capabilities: share(params.capabilities.raw()),
             info: message.part(Part::Params).and_then(client_info),
-            level: LogLevel::Info,
+            level: None,
             subscriptions: HashSet::new(),
         });
         let mut result = format!(r#"{{"protocolVersion":"{revision}""#).into_bytes();
@@ -95,7 +95,7 @@ impl<Q, C> ServerSession<Q, C> {
         let level = known_level(params.level.as_str());
         let level = level.ok_or_else(|| ErrorObject::invalid_params("unknown log level"))?;
         if let Some(legacy) = &mut self.legacy {
-            legacy.level = level;
+            legacy.level = Some(level);
         }
         Ok(b"{}".to_vec())
     }

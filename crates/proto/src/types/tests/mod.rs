@@ -1,6 +1,7 @@
 //! What the types read and write, in every revision.
 
 mod down_level;
+mod long;
 mod results;
 mod round_trip;
 

@@ -1,0 +1,92 @@
+//! How much of a text stands in JSON as it is: everything but quotes, backslashes and control
+//! characters. Reading and writing strings are the same question.
+
+/// Words of eight plain bytes in a row, after which a text counts as long: blocks are looked at then.
+/// In a text that is dense with escapes none ever are, for a block that is not plain is looked at twice.
+pub(super) const WORDS_MIN: usize = 4;
+
+/// Bytes of a block, which compilers look at with a few vectors.
+const BLOCK_BYTES: usize = 64;
+
+/// Bytes before the first that is not plain; all of them if there is none.
+pub(super) fn plain_len(text: &[u8]) -> usize {
+    let (mut at, mut words) = (0, 0);
+    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk) {
+        let plain = plain_bytes(word);
+        at += plain;
+        if plain < word.len() {
+            return at;
+        }
+        words += 1;
+        if words == WORDS_MIN {
+            at += plain_blocks(text.get(at..).unwrap_or_default());
+        }
+    }
+    let last = text.get(at..).unwrap_or_default();
+    at + last.iter().position(|byte| !is_plain(*byte)).unwrap_or(last.len())
+}
+
+/// How many of eight bytes come before the first that is not plain ("Bit Twiddling Hacks", haszero
+/// and hasless: a borrow can only mark bytes above the first that is marked rightly).
+#[inline]
+pub(super) const fn plain_bytes(word: &[u8; 8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // The first byte is the lowest.
+    let word = u64::from_le_bytes(*word);
+    let quote = word ^ (ONES * b'"' as u64);
+    let backslash = word ^ (ONES * b'\\' as u64);
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let zeros = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);
+    ((zeros | control) & HIGHS).trailing_zeros() as usize / 8
+}
+
+/// Bytes of the plain blocks at the beginning.
+#[inline(never)]
+pub(super) fn plain_blocks(text: &[u8]) -> usize {
+    let (blocks, _) = text.as_chunks::<BLOCK_BYTES>();
+    blocks.iter().take_while(|block| is_plain_block(block)).count() * BLOCK_BYTES
+}
+
+/// Without a branch for each byte.
+fn is_plain_block(block: &[u8; BLOCK_BYTES]) -> bool {
+    let marks = block.iter().map(|byte| u8::from(!is_plain(*byte)));
+    marks.fold(0, |all, mark| all | mark) == 0
+}
+
+const fn is_plain(byte: u8) -> bool {
+    (byte >= 0x20) & (byte != b'"') & (byte != b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_at_every_place_of_texts_of_every_length() {
+        for len in 0..300 {
+            let text = vec![b'a'; len];
+            assert_eq!(plain_len(&text), len);
+            for at in 0..len {
+                for byte in [b'"', b'\\', 0, 0x1f, b'\n'] {
+                    let mut text = text.clone();
+                    text[at] = byte;
+                    // What comes after it does not matter.
+                    text[len - 1] = if at == len - 1 { byte } else { b'"' };
+                    assert_eq!(plain_len(&text), at, "{byte} at {at} of {len}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_json_escapes_is_not_plain() {
+        for byte in 0..=u8::MAX {
+            let plain = byte >= 0x20 && byte != b'"' && byte != b'\\';
+            for len in [1, 8, 40, 64, 100, 200] {
+                let expected = if plain { len } else { 0 };
+                assert_eq!(plain_len(&vec![byte; len]), expected, "{byte} × {len}");
+            }
+        }
+    }
+}
