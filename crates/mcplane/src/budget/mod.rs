@@ -6,13 +6,16 @@
 //! and gets short messages is served whatever others hold.
 
 mod machine;
+mod spare;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+
+use spare::{LARGE_BYTES, Spares};
 
 /// Up to this length a message is not charged, in bytes: how many of them there may be is limited
 /// everywhere, and counting costs more than they do.
@@ -39,6 +42,9 @@ const PRINCIPAL_SHARE: usize = 2;
 const CONNECTION_SHARE: usize = 4;
 const CONNECTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// How many times what has come of a long message the room for all of it has, at first.
+const INPUT_GROWTH: usize = 4;
+
 /// Bytes that may be taken. Cloning is cheap; every clone is the same budget.
 ///
 /// The default is that of the process: a quarter of the memory that the machine, its container or
@@ -51,6 +57,8 @@ struct Inner {
     max: usize,
     above: Option<Budget>,
     principals: Mutex<HashMap<Arc<str>, Weak<Self>>>,
+    /// Those of the whole process.
+    spares: Arc<Spares>,
 }
 
 impl Default for Budget {
@@ -80,7 +88,11 @@ impl Budget {
 
     fn of(max: usize, above: Option<Self>) -> Self {
         let (used, principals) = (AtomicUsize::new(0), Mutex::default());
-        Self(Arc::new(Inner { used, max, above, principals }))
+        let spares = match &above {
+            Some(above) => Arc::clone(&above.0.spares),
+            None => Arc::new(Spares::new(max)),
+        };
+        Self(Arc::new(Inner { used, max, above, principals, spares }))
     }
 
     /// The share of one connection or session: of its principal's half, if it has one.
@@ -134,15 +146,87 @@ impl Budget {
         charge.hold(bytes)
     }
 
+    /// Makes room for so many bytes more, if that takes a large buffer: in one that was used before, if
+    /// there is one, and then all of it is charged.
+    pub(crate) fn make_room(&self, buffer: &mut Vec<u8>, more: usize, charge: &mut Charge) {
+        let len = buffer.len() + more;
+        if len < LARGE_BYTES || len <= buffer.capacity() {
+            return;
+        }
+        match self.spare(len, charge) {
+            Some(mut spare) => {
+                spare.extend_from_slice(buffer);
+                self.keep(std::mem::replace(buffer, spare));
+            }
+            None => buffer.reserve(more),
+        }
+    }
+
+    /// The same for what is read: for the rest of a message that is long already.
+    pub(crate) fn make_room_for_input(&self, input: &mut BytesMut, charge: &mut Charge) {
+        let (len, room) = (input.len(), input.capacity());
+        if len < LARGE_BYTES / 2 || room - len >= LARGE_BYTES / 2 {
+            return;
+        }
+        if let Some(mut spare) = self.spare(INPUT_GROWTH * len, charge) {
+            spare.extend_from_slice(input);
+            let grown = BytesMut::from(Bytes::from(spare));
+            self.keep(std::mem::replace(input, grown).into());
+        }
+    }
+
+    fn spare(&self, room: usize, charge: &mut Charge) -> Option<Vec<u8>> {
+        let spare = self.0.spares.take(room)?;
+        if charge.cover(self, spare.capacity()) {
+            return Some(spare);
+        }
+        self.keep(spare);
+        None
+    }
+
+    /// Keeps a large buffer for the next who needs one.
+    pub(crate) fn keep(&self, buffer: Vec<u8>) {
+        if buffer.capacity() >= LARGE_BYTES {
+            let all = self.whole();
+            self.0.spares.put(buffer, all.used(), all.max());
+        }
+    }
+
+    /// The same for an empty input of whose lines nobody has a part any more.
+    pub(crate) fn keep_input(&self, input: &mut BytesMut) {
+        self.keep(std::mem::take(input).into());
+    }
+
+    /// Bytes whose buffer is kept, if it is large, when nobody has a part of them any more.
+    #[cfg(any(feature = "http", test))]
+    pub(crate) fn lend(&self, bytes: Vec<u8>) -> Bytes {
+        match bytes.capacity() {
+            0..LARGE_BYTES => bytes.into(),
+            _ => Bytes::from_owner(Lent { bytes, of: self.clone() }),
+        }
+    }
+
+    /// The budget that this is a share of, at the top.
+    fn whole(&self) -> &Self {
+        let mut all = self;
+        while let Some(above) = &all.0.above {
+            all = above;
+        }
+        all
+    }
+
     /// Takes so many bytes more for one who holds `own`.
     fn take(&self, bytes: usize, own: usize) -> bool {
-        let Inner { used, max, above, .. } = &*self.0;
+        let Inner { used, max, above, spares, .. } = &*self.0;
         let fits = |before: usize| {
             let after = before.saturating_add(bytes);
             (after <= *max || before == own && above.is_some()).then_some(after)
         };
-        if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+        let Ok(before) = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) else {
             return false;
+        };
+        if above.is_none() {
+            spares.make_room(before + bytes, *max);
         }
         if above.as_ref().is_none_or(|above| above.take(bytes, own)) {
             return true;
@@ -152,9 +236,10 @@ impl Budget {
     }
 
     fn take_anyway(&self, bytes: usize) {
-        self.0.used.fetch_add(bytes, Ordering::Relaxed);
-        if let Some(above) = &self.0.above {
-            above.take_anyway(bytes);
+        let before = self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        match &self.0.above {
+            Some(above) => above.take_anyway(bytes),
+            None => self.0.spares.make_room(before + bytes, self.0.max),
         }
     }
 
@@ -240,7 +325,7 @@ impl Charge {
     pub fn hold(self, bytes: Vec<u8>) -> Bytes {
         match self.bytes {
             0 => bytes.into(),
-            _ => Bytes::from_owner(Held { bytes, _charge: self }),
+            _ => Bytes::from_owner(Held { bytes, charge: self }),
         }
     }
 }
@@ -253,7 +338,37 @@ impl Drop for Charge {
 
 struct Held {
     bytes: Vec<u8>,
-    _charge: Charge,
+    charge: Charge,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let of = self.charge.of.clone();
+        self.charge.shrink(0);
+        if let Some(of) = of {
+            of.keep(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+#[cfg(any(feature = "http", test))]
+struct Lent {
+    bytes: Vec<u8>,
+    of: Budget,
+}
+
+#[cfg(any(feature = "http", test))]
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.of.keep(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[cfg(any(feature = "http", test))]
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl AsRef<[u8]> for Held {
@@ -307,6 +422,68 @@ mod tests {
         assert_eq!((process.used(), &*part), (50 * KIB, &[7][..]));
         drop(part);
         assert_eq!(process.used(), 0);
+    }
+
+    /// The room of a buffer that was used before, which is given back; 0 if a new one was made.
+    fn room_of(budget: &Budget, more: usize) -> usize {
+        let mut buffer = Vec::new();
+        budget.make_room(&mut buffer, more, &mut Charge::default());
+        let room = buffer.capacity();
+        if room == more {
+            return 0;
+        }
+        budget.keep(buffer);
+        room
+    }
+
+    #[test]
+    fn a_large_buffer_is_used_again_and_whoever_needs_its_room_has_it() {
+        let process = Budget::new(8192 * KIB);
+        let connection = process.share(2048 * KIB);
+        let mut charge = Charge::default();
+        assert!(charge.cover(&connection, 200 * KIB));
+        let answer = charge.hold(vec![7; 200 * KIB]);
+        assert_eq!(room_of(&connection, 150 * KIB), 0, "it is in use");
+        drop(answer);
+        assert_eq!((process.used(), room_of(&connection, 150 * KIB)), (0, 200 * KIB));
+        drop(process.lend(vec![7; 300 * KIB]));
+        assert_eq!(
+            (room_of(&connection, 201 * KIB), room_of(&process, 129 * KIB)),
+            (300 * KIB, 200 * KIB)
+        );
+
+        let mut other = Charge::default();
+        assert!(other.cover(&process, 7900 * KIB));
+        assert_eq!(room_of(&connection, 150 * KIB), 0, "they were given back");
+        other.shrink(0);
+        other.cover_anyway(&process, 8192 * KIB);
+        connection.keep(Vec::with_capacity(200 * KIB));
+        assert_eq!(room_of(&connection, 150 * KIB), 0, "there is no room for it");
+    }
+
+    #[test]
+    fn what_is_in_a_buffer_stays_there_when_room_is_made() {
+        let process = Budget::new(64 * 1024 * KIB);
+        process.keep(Vec::with_capacity(1000 * KIB));
+        let mut output = b"before".to_vec();
+        let mut charge = Charge::default();
+        process.make_room(&mut output, 500 * KIB, &mut charge);
+        assert_eq!((&output[..], output.capacity()), (&b"before"[..], 1000 * KIB));
+        assert_eq!(charge.bytes(), 1000 * KIB, "it has all of it");
+
+        let mut input = BytesMut::from(&[b'x'; 140 * 1024][..]);
+        process.keep(output);
+        process.make_room_for_input(&mut input, &mut charge);
+        assert_eq!((input.len(), input.capacity()), (140 * KIB, 1000 * KIB));
+        let line = input.split_to(100 * KIB).freeze();
+        assert_eq!((&line[..], input.len()), (&[b'x'; 100 * 1024][..], 40 * KIB));
+        input.clear();
+        let mut other = input.split();
+        process.keep_input(&mut other);
+        assert_eq!(room_of(&process, 500 * KIB), 0, "somebody has a part of it");
+        drop((line, other));
+        process.keep_input(&mut input);
+        assert_eq!(room_of(&process, 500 * KIB), 1000 * KIB);
     }
 
     #[test]

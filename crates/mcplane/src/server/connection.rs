@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::frame::{Output, lines};
 use mcplane_proto::id::Id;
@@ -44,6 +44,9 @@ const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The same while memory is short, and the step in which unsent bytes are charged.
 const OUT_BYTES_STEP: usize = 64 * 1024;
 
+/// Room for output that a connection keeps, in bytes.
+const OUT_BYTES_KEPT: usize = 1024 * 1024;
+
 /// Ends a line that our own compact writer wrote.
 pub(super) fn end_line(out: &mut Vec<u8>) {
     out.push(b'\n');
@@ -72,6 +75,8 @@ pub(super) enum Work {
     Task(Arc<Stop>, AbortHandle),
     /// A relay's upstream.
     Elsewhere(Arc<dyn Cancel>),
+    /// Nobody: it waits to be told so.
+    Refused,
 }
 
 impl InFlight {
@@ -82,6 +87,7 @@ impl InFlight {
                 task.abort();
             }
             Work::Elsewhere(request) => request.cancel(),
+            Work::Refused => {}
         }
     }
 }
@@ -95,9 +101,9 @@ pub(crate) struct Connection {
     pub(crate) events: Events,
     /// Complete lines that are not sent yet.
     pub(crate) out: Output,
-    budget: Budget,
+    pub(super) budget: Budget,
     /// For the output.
-    held: Charge,
+    pub(super) held: Charge,
     /// For the request that is being taken in.
     taking: Charge,
     /// For the beginning of a message that is not whole yet.
@@ -112,13 +118,13 @@ impl Connection {
     pub(crate) fn new(service: Service) -> Self {
         let hop = service.0.relay.as_ref();
         let hop = hop.map(|relay| Box::new(Hop::new(Arc::clone(relay), service.1.clone())));
-        let config = hop.as_ref().map(|hop| hop.relay.config());
+        let config = hop.as_ref().map(|hop| hop.config());
         Self {
             session: ServerSession::new(config.unwrap_or_else(|| Arc::clone(&service.0.config))),
             hop,
             generation: service.0.generation.load(Ordering::Acquire),
             catalog: service.catalog(),
-            events: Events::new(service.0.budget.clone()),
+            events: Events::new(service.0.budget.clone(), Arc::clone(&service.0.refusals)),
             budget: service.0.budget.clone(),
             held: Charge::default(),
             taking: Charge::default(),
@@ -136,6 +142,7 @@ impl Connection {
         self.charge_to(&budget);
         if let Some(hop) = &mut self.hop {
             hop.number();
+            self.session = ServerSession::new(hop.config());
         }
         self
     }
@@ -149,17 +156,24 @@ impl Connection {
         self.events.charge_to(budget);
     }
 
+    /// What everything is charged to.
+    pub(crate) const fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// Whether more messages may be taken in, from the peer or from handlers.
     pub(crate) fn has_room(&self) -> bool {
         self.out.backlog() < OUT_BYTES_STEP
             || self.out.backlog() < OUT_BYTES_MAX && !self.budget.is_used_up()
     }
 
-    /// Charges so much of a message that is not whole yet; `false`, and the peer is told, if there is no
-    /// room for it.
-    pub(crate) fn holds(&mut self, len: usize) -> bool {
-        self.coming.shrink(len);
+    /// Charges what has come of a message that is not whole yet, and makes room for the rest; `false`,
+    /// and the peer is told, if there is no room.
+    pub(crate) fn holds(&mut self, input: &mut BytesMut) -> bool {
+        let len = input.len();
+        self.coming.shrink(input.capacity());
         if self.coming.cover(&self.budget, len) {
+            self.budget.make_room_for_input(input, &mut self.coming);
             return true;
         }
         let start = self.out.len();
@@ -232,6 +246,9 @@ impl Connection {
                 running.cancel();
                 // The handler is dropped in a later turn, so its questions are found by its id.
                 let id = message.part(Part::RequestId).and_then(Id::from_json);
+                if let Some(id) = &id {
+                    self.service.0.refusals.withdraw(&self.events, id);
+                }
                 self.withdraw(ENDED, |(of, _)| *of == id);
                 self.settle(&running, None);
             }
@@ -455,7 +472,12 @@ impl Connection {
                 Change::Tools => (Method::ToolsListChanged, None),
                 Change::Prompts => (Method::PromptsListChanged, None),
                 Change::Resources => (Method::ResourcesListChanged, None),
-                Change::Resource(uri) => (Method::ResourcesUpdated, Some(uri.as_str())),
+                Change::Resource(_, Some(audience))
+                    if self.hop.as_ref().is_some_and(|hop| !audience.has(&hop.caller)) =>
+                {
+                    continue;
+                }
+                Change::Resource(uri, _) => (Method::ResourcesUpdated, Some(uri.as_str())),
             };
             let start = self.out.len();
             self.session.notify(method, uri, &mut self.out, end_line);
@@ -488,8 +510,11 @@ impl Connection {
         }
     }
 
-    /// Some of the output was sent, and is charged no more.
+    /// Some of the output was sent, and is charged no more. A large buffer is for others then.
     pub(crate) fn sent(&mut self) {
+        if self.out.is_empty() && self.out.capacity() > OUT_BYTES_KEPT {
+            self.budget.keep(self.out.take());
+        }
         self.held.shrink(self.out.len());
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use mcplane_proto::error::{ErrorObject, shorten};
+use mcplane_proto::error::{Code, ErrorObject, shorten};
 use mcplane_proto::message::{Message, Part, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::types::{
@@ -26,6 +26,7 @@ use super::prompt::{Prompt, PromptArguments};
 use super::resource::ResourceRequest;
 use super::rounds::Rounds;
 use super::tool::{Arguments, CompiledTool};
+use crate::budget::{Budget, Charge};
 use crate::stages::{self, Stage};
 
 impl Connection {
@@ -38,11 +39,28 @@ impl Connection {
             Method::Complete => self.complete(revision, &message),
             _ => self.list(method, revision, &message),
         };
-        if let Err(error) = refused {
-            let start = self.out.len();
-            write::error(&mut self.out, message.part(Part::Id), &error);
-            self.end_reply(start);
+        match refused {
+            Ok(()) => {}
+            Err(error) if error.code == Code::OVERLOADED => self.refuse_overload(&message, &error),
+            Err(error) => self.write_error(&message, &error),
         }
+    }
+
+    fn write_error(&mut self, message: &Message, error: &ErrorObject) {
+        let start = self.out.len();
+        write::error(&mut self.out, message.part(Part::Id), error);
+        self.end_reply(start);
+    }
+
+    /// Says that there is too much to do: at once, or when it is its turn.
+    fn refuse_overload(&mut self, message: &Message, error: &ErrorObject) {
+        let Some(id) = message.id().filter(|_| !self.service.0.refusals.may_tell()) else {
+            return self.write_error(message, error);
+        };
+        let mut response = Vec::new();
+        write::error(&mut response, message.part(Part::Id), error);
+        self.begin(id.clone(), Work::Refused);
+        self.events.outlet().refuse(id, response);
     }
 
     fn call_tool(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
@@ -50,6 +68,10 @@ impl Connection {
         let name = required(message, Part::Name, "name")?;
         let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", shorten(&name)));
         let tool = catalog.tools.get(&name).ok_or_else(unknown)?;
+        if !matches!(tool.handler, Handler::Inline(_)) {
+            // What cannot be done need not be looked at.
+            self.service.0.pool.check()?;
+        }
         // Go writes a map that is not there as null.
         let given = message.share(Part::Arguments).filter(|json| **json != *b"null");
         let arguments = Arguments::new(given);
@@ -237,7 +259,8 @@ impl Connection {
             let output = Stage::Handler.of(|| run_contained(|| handler(&context, input)))?;
             self.send_notes();
             let start = self.out.len();
-            let reply = &mut Reply { context: &context, out: &mut self.out };
+            let room = Some((&self.budget, &mut self.held));
+            let reply = &mut Reply { context: &context, out: &mut self.out, room };
             Stage::Encode.of(|| finish(output, reply));
             self.end_reply(start);
             return Ok(());
@@ -275,7 +298,7 @@ impl Connection {
                 }
             };
             let mut out = Vec::new();
-            let mut reply = Reply { context: &context, out: &mut out };
+            let mut reply = Reply { context: &context, out: &mut out, room: None };
             match output {
                 Ok(Some(output)) => Stage::Encode.of(|| finish(output, &mut reply)),
                 Ok(None) => reply.ask(),
@@ -315,10 +338,15 @@ async fn unless_asking<T>(rounds: Option<Arc<Rounds>>, work: impl Future<Output 
 struct Reply<'a> {
     context: &'a Context,
     out: &'a mut Vec<u8>,
+    /// Where the output is that of the connection: what a large buffer for it is charged to.
+    room: Option<(&'a Budget, &'a mut Charge)>,
 }
 
 impl Reply<'_> {
     fn result(&mut self, result: &impl WireResult) {
+        if let Some((budget, charge)) = &mut self.room {
+            budget.make_room(self.out, result.len_hint() + ENVELOPE_BYTES, charge);
+        }
         let Context { message, revision, service, .. } = self.context;
         write_result(result, service, *revision, message, self.out);
     }
@@ -345,6 +373,9 @@ impl Reply<'_> {
         }
     }
 }
+
+/// What there is around a long text in an answer, in bytes; about, for more room is made if it is more.
+const ENVELOPE_BYTES: usize = 1024;
 
 fn write_result(
     result: &impl WireResult,

@@ -19,6 +19,10 @@ use crate::transport::poll_send;
 /// Bytes asked for in one read: as much as a pipe of Linux holds.
 const READ_BYTES: usize = 64 * 1024;
 
+/// Lines longer than this leave a buffer behind that others need more than an idle connection does, in
+/// bytes.
+const LONG_LINE_BYTES: usize = 512 * 1024;
+
 /// How long requests in flight may still run when the peer has closed its side.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -45,6 +49,7 @@ pub(super) async fn serve(
     let mut lines = Lines::new(MESSAGE_BYTES_MAX);
     let mut drained_by: Option<Instant> = None;
     let mut turn = LINES_PER_TURN;
+    let mut is_long = false;
     loop {
         match take_lines(&mut connection, &mut lines, &mut input, &mut turn, noise) {
             Taken::Noise => {
@@ -52,8 +57,13 @@ pub(super) async fn serve(
                 drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
                 connection.session.end_listens(&mut connection.out, end_line);
             }
-            Taken::All if !connection.holds(input.len()) => lines.give_up(&mut input),
+            Taken::All if !connection.holds(&mut input) => lines.give_up(&mut input),
             Taken::All | Taken::Some => {}
+        }
+        is_long |= input.len() > LONG_LINE_BYTES;
+        if is_long && input.is_empty() {
+            connection.budget().keep_input(&mut input);
+            is_long = false;
         }
         if connection.has_room() {
             connection.send_notes();

@@ -6,7 +6,8 @@
 //! * `state` — what handlers share.
 //! * `context` — how a handler talks to the client; `form` — forms from types.
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
-//! * `pool` — where handlers run that block or wait; `rounds` — questions without a session.
+//! * `pool` — where handlers run that block or wait; `refusals` — what is told whom it has no place for;
+//!   `rounds` — questions without a session.
 //! * [`relay`] — requests that are passed on instead.
 
 mod batches;
@@ -22,6 +23,7 @@ mod outcome;
 mod outlet;
 mod pool;
 mod prompt;
+mod refusals;
 pub mod relay;
 mod resource;
 #[doc(hidden)]
@@ -328,6 +330,7 @@ impl Server {
             capabilities,
             instructions: self.instructions,
             revisions: self.revisions,
+            unsupported: None,
             features,
             offered,
             cache: self.cache.clone(),

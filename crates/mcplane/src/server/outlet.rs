@@ -10,6 +10,7 @@ use mcplane_proto::id::Id;
 use mcplane_proto::message::write;
 
 use super::context::Event;
+use super::refusals::Refusals;
 use super::room;
 use crate::budget::{Budget, Charge, FREE_BYTES};
 
@@ -29,6 +30,7 @@ struct Queue {
     /// Bytes of the notifications among them.
     bytes: usize,
     budget: Budget,
+    refusals: Arc<Refusals>,
     waker: Option<Waker>,
     is_closed: bool,
 }
@@ -102,6 +104,12 @@ impl Outlet {
         }
     }
 
+    /// Answers a request that the server has no time for, now or later.
+    pub(super) fn refuse(&self, id: Id, response: Vec<u8>) {
+        let refusals = Arc::clone(&lock(&self.0).refusals);
+        refusals.send(self.clone(), id, response);
+    }
+
     /// `false` if the connection is gone. An answer for which there is no room becomes an error.
     pub(super) fn send(&self, mut event: Event) -> bool {
         if let Event::Done(_, answer) = &mut event
@@ -129,9 +137,15 @@ impl Outlet {
 pub(crate) struct Events(Arc<Mutex<Queue>>);
 
 impl Events {
-    pub(super) fn new(budget: Budget) -> Self {
-        let queue =
-            Queue { events: VecDeque::new(), bytes: 0, budget, waker: None, is_closed: false };
+    pub(super) fn new(budget: Budget, refusals: Arc<Refusals>) -> Self {
+        let queue = Queue {
+            events: VecDeque::new(),
+            bytes: 0,
+            budget,
+            refusals,
+            waker: None,
+            is_closed: false,
+        };
         Self(Arc::new(Mutex::new(queue)))
     }
 
@@ -144,6 +158,11 @@ impl Events {
 
     pub(super) fn outlet(&self) -> Outlet {
         Outlet(Arc::clone(&self.0))
+    }
+
+    /// Whether a handlers' end is that of this connection.
+    pub(super) fn are_of(&self, outlet: &Outlet) -> bool {
+        Arc::ptr_eq(&self.0, &outlet.0)
     }
 
     /// Whether no handler has its end any more.

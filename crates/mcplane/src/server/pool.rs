@@ -54,8 +54,29 @@ impl Drop for Place {
 
 impl Pool {
     pub(crate) fn new(config: PoolConfig) -> Self {
-        let workers = Arc::new(Semaphore::new(config.workers.clamp(1, Semaphore::MAX_PERMITS)));
+        let config = PoolConfig { workers: config.workers.max(1), ..config };
+        let workers = Arc::new(Semaphore::new(config.workers.min(Semaphore::MAX_PERMITS)));
         Self { config, workers, load: Arc::default() }
+    }
+
+    /// Whether there may be a place.
+    ///
+    /// # Errors
+    /// The overload error.
+    pub(crate) fn check(&self) -> Result<(), ErrorObject> {
+        if self.load.load(Ordering::Acquire) < self.max() { Ok(()) } else { Err(self.overload()) }
+    }
+
+    const fn max(&self) -> usize {
+        self.config.workers.saturating_add(self.config.queue)
+    }
+
+    fn overload(&self) -> ErrorObject {
+        let why = format!(
+            "the server is overloaded: {} calls run and {} wait; try again later",
+            self.config.workers, self.config.queue
+        );
+        ErrorObject::new(Code::OVERLOADED, why)
     }
 
     /// A place for one handler.
@@ -63,14 +84,9 @@ impl Pool {
     /// # Errors
     /// The overload error, at once, when every worker and every place in the queue is taken.
     pub(crate) fn place(&self) -> Result<Place, ErrorObject> {
-        let max = self.config.workers.max(1) + self.config.queue;
-        if self.load.fetch_add(1, Ordering::AcqRel) >= max {
+        if self.load.fetch_add(1, Ordering::AcqRel) >= self.max() {
             self.load.fetch_sub(1, Ordering::AcqRel);
-            let why = format!(
-                "the server is overloaded: {} calls run and {} wait; try again later",
-                self.config.workers, self.config.queue
-            );
-            return Err(ErrorObject::new(Code::OVERLOADED, why));
+            return Err(self.overload());
         }
         Ok(Place {
             load: Arc::clone(&self.load),

@@ -16,7 +16,7 @@ use mcplane_proto::message::{Message, Part, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::ServerConfig;
 use mcplane_proto::types::LogLevel;
-use mcplane_proto::version::Revision;
+use mcplane_proto::version::{Era, Revision};
 use tokio::sync::oneshot;
 
 use super::connection::{Connection, Work};
@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 /// called in the connection's task.
 pub trait Relay: Send + Sync + 'static {
     /// What a connection that begins now is told of the server.
-    fn config(&self) -> Arc<ServerConfig>;
+    fn config(&self, caller: &Caller) -> Arc<ServerConfig>;
 
     /// The arguments of a tool that clients mirror in headers (2026-07-28, SEP-2243).
     fn mirrored(&self, tool: &str) -> Option<Arc<[ParamHeader]>>;
@@ -76,6 +76,7 @@ pub struct Relayed {
     capabilities: Option<Bytes>,
     client_info: Option<Bytes>,
     level: Option<LogLevel>,
+    is_level_set: bool,
     caller: Caller,
     outlet: Outlet,
     /// `None` once it is answered.
@@ -125,6 +126,13 @@ impl Relayed {
         self.level.as_ref()
     }
 
+    /// Whether the client has said so: in the revisions up to 2025-11-25 it may leave that to the server
+    /// (2025-11-25 logging §Setting log level).
+    #[must_use]
+    pub const fn is_log_level_set(&self) -> bool {
+        self.is_level_set
+    }
+
     /// The request's id, as JSON text.
     #[must_use]
     pub fn id_json(&self) -> &[u8] {
@@ -136,9 +144,14 @@ impl Relayed {
         self.finish(response);
     }
 
-    /// Answers with an error.
+    /// Answers with an error; with one that says that there is too much to do perhaps not at once.
     pub fn fail(mut self, error: &ErrorObject) {
-        self.finish_with(error);
+        if error.code != Code::OVERLOADED {
+            return self.finish_with(error);
+        }
+        if let Some(id) = self.id.take() {
+            self.outlet.refuse(id, self.error(error));
+        }
     }
 
     /// Answers into the output of [`Relay::request`].
@@ -151,6 +164,12 @@ impl Relayed {
     /// [`Context::progress`](super::Context::progress).
     pub fn note(&self, notification: Vec<u8>) {
         self.outlet.note(Event::Note(self.id.clone(), notification));
+    }
+
+    /// The way to the client for what belongs to no request, as long as its connection lasts.
+    #[must_use]
+    pub fn line(&self) -> Line {
+        Line(self.outlet.clone())
     }
 
     /// Asks the client something in the middle of the request (up to 2025-11-25). `params` is JSON
@@ -175,9 +194,13 @@ impl Relayed {
     }
 
     fn finish_with(&mut self, error: &ErrorObject) {
+        self.finish(self.error(error));
+    }
+
+    fn error(&self, error: &ErrorObject) -> Vec<u8> {
         let mut response = Vec::new();
         write::error(&mut response, self.message.part(Part::Id), error);
-        self.finish(response);
+        response
     }
 
     fn finish(&mut self, response: Vec<u8>) {
@@ -185,6 +208,24 @@ impl Relayed {
             // The connection is gone: nobody waits for the answer.
             self.outlet.send(Event::Done(id, response));
         }
+    }
+}
+
+/// The way to a client, beside its requests.
+#[derive(Clone)]
+pub struct Line(Outlet);
+
+impl Line {
+    /// Sends a whole notification. Lossy like [`Context::progress`](super::Context::progress), and lost
+    /// when the connection has ended.
+    pub fn note(&self, notification: Vec<u8>) {
+        self.0.note(Event::Note(None, notification));
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").finish_non_exhaustive()
     }
 }
 
@@ -235,6 +276,10 @@ impl Hop {
         Self { relay, caller, watched: HashSet::new() }
     }
 
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        self.relay.config(&self.caller)
+    }
+
     /// The connection lasts.
     pub(super) fn number(&mut self) {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -270,6 +315,8 @@ impl Connection {
             capabilities: self.session.client_capabilities(&message),
             client_info: self.session.client_info(&message),
             level: self.session.log_level(revision, &message),
+            is_level_set: revision.era() == Era::Modern
+                || self.session.legacy_log_level().is_some(),
             caller: hop.caller.clone(),
             outlet: self.events.outlet(),
             id: Some(id.clone()),

@@ -12,7 +12,8 @@ use tokio::sync::broadcast;
 use super::catalog::Catalog;
 use super::lines::{self, Noise};
 use super::pool::{self, Pool};
-use super::relay::Relay;
+use super::refusals::Refusals;
+use super::relay::{Caller, Relay};
 use super::rounds::SealKey;
 use super::state::States;
 use super::{IntoPrompt, IntoResource, IntoTool, PAGE_SIZE};
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     /// For what waits in memory.
     pub(super) budget: Budget,
     pub(crate) states: States,
+    pub(super) refusals: Arc<Refusals>,
     /// Who answers instead of the catalog.
     pub(super) relay: Option<Arc<dyn Relay>>,
 }
@@ -63,6 +65,7 @@ impl Shared {
             key,
             budget: Budget::default(),
             states: States::default(),
+            refusals: Arc::default(),
             relay: None,
         })
     }
@@ -74,7 +77,24 @@ pub(crate) enum Change {
     Tools,
     Prompts,
     Resources,
-    Resource(String),
+    /// To all who watch it, or to those of them for whom this holds.
+    Resource(String, Option<Audience>),
+}
+
+/// Who is to hear of something.
+#[derive(Clone)]
+pub(crate) struct Audience(Arc<dyn Fn(&Caller) -> bool + Send + Sync>);
+
+impl Audience {
+    pub(super) fn has(&self, caller: &Caller) -> bool {
+        self.0(caller)
+    }
+}
+
+impl std::fmt::Debug for Audience {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Audience").finish_non_exhaustive()
+    }
 }
 
 impl Service {
@@ -91,7 +111,8 @@ impl Service {
     /// # Errors
     /// As [`Service::relay`].
     pub fn relay_within(relay: Arc<dyn Relay>, budget: Budget) -> Result<Self> {
-        let shared = Shared::new(relay.config(), SealKey::random()?)?;
+        let nobody = Caller { connection: None, principal: None };
+        let shared = Shared::new(relay.config(&nobody), SealKey::random()?)?;
         Ok(Self(Arc::new(Shared { relay: Some(relay), budget, ..shared }), None))
     }
 
@@ -191,7 +212,18 @@ impl Service {
     /// Tells the subscribers of a resource that it has changed.
     pub fn resource_updated(&self, uri: impl Into<String>) {
         // Nobody connected is nobody to tell.
-        let _ = self.0.changes.send(Change::Resource(uri.into()));
+        let _ = self.0.changes.send(Change::Resource(uri.into(), None));
+    }
+
+    /// As [`Service::resource_updated`], of a server that passes on what it is asked: tells only
+    /// those for whom `is_meant` holds. It is called in each connection's task, and may not wait.
+    pub fn resource_updated_for(
+        &self,
+        uri: impl Into<String>,
+        is_meant: impl Fn(&Caller) -> bool + Send + Sync + 'static,
+    ) {
+        let audience = Some(Audience(Arc::new(is_meant)));
+        let _ = self.0.changes.send(Change::Resource(uri.into(), audience));
     }
 
     fn must_offer(&self, what: &str, offered: bool) -> Result<()> {

@@ -178,6 +178,29 @@ async fn a_cancelled_call_is_told_and_its_stream_closed() {
     tapped.recv().await.unwrap().closed().await;
 }
 
+/// Each has a connection of its own, and the server may read the second first: a call that is not
+/// known yet cannot be cancelled, and would run on with nobody to hear of it.
+#[tokio::test]
+async fn a_cancellation_does_not_overtake_its_call() {
+    for (begins_after, told_after) in [(200, 200), (60_000, 450)] {
+        let server = Server::start(move |seen| async move {
+            if seen.method() == "tools/call" {
+                tokio::time::sleep(Duration::from_millis(begins_after)).await;
+                return Reply::stream().1;
+            }
+            orderly(&seen).unwrap()
+        })
+        .await;
+        let client = server.legacy_client().await.unwrap();
+        let error = client.call("x", &()).timeout(Duration::from_millis(20)).await.unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        let cancelled = server.wait("POST notifications/cancelled").await;
+        let call = server.wait("POST tools/call").await;
+        let after = cancelled.at.saturating_duration_since(call.at);
+        assert!(after >= Duration::from_millis(told_after - 10), "{after:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_end_of_the_handshake_comes_before_the_first_request() {
     let server = Server::start(|seen| async move {

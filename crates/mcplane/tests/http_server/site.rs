@@ -304,7 +304,7 @@ async fn many_at_once(io: impl Io + 'static, authority: &str) {
 
 impl Request {
     /// The same as hyper's client wants it; over HTTP/2 the host is the authority.
-    fn http(&self, authority: &str) -> http::Request<Full<Bytes>> {
+    pub fn http(&self, authority: &str) -> http::Request<Full<Bytes>> {
         let bytes = self.bytes();
         let at = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
         let head = std::str::from_utf8(&bytes[..at]).unwrap().to_owned();

@@ -1,15 +1,22 @@
-//! Bodies that nobody wants: pages do not wait for them, and clients get to read why.
+//! Bodies that nobody wants: pages do not wait for them, and clients get to read why. Answers that
+//! nobody takes end their connection.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::request::Parts;
-use mcplane::transport::http::server::Pages;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use mcplane::transport::http::server::{ConnectionLimits, Pages};
 use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
 use crate::site::{Guests, with_token};
-use crate::wire::{Request, Wire};
-use crate::world::World;
+use crate::wire::{Request, Wire, wait};
+use crate::world::{World, limits};
 
 /// Longer than any body may be, in bytes.
 const TOO_MUCH: usize = 5 * 1024 * 1024;
@@ -99,7 +106,7 @@ async fn who_sends_all_of_it_first_reads_why_it_was_refused() {
         for pause_ms in [0, 100] {
             let mut wire = world.wire().await;
             wire.write(&announced(path, TOO_MUCH, token)).await;
-            tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             for piece in vec![b' '; TOO_MUCH].chunks(64 * 1024) {
                 assert!(wire.io_write(piece).await, "{path} {status}: reset after {pause_ms} ms");
             }
@@ -140,4 +147,42 @@ async fn frame(wire: &mut Wire) -> (u8, Vec<u8>) {
     let head = wire.exactly(9).await.unwrap();
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
     (head[3], wire.exactly(length as usize).await.unwrap())
+}
+
+/// A connection of HTTP/2 whose client has a window of so many bytes for each answer.
+async fn http2(
+    world: &World,
+    window: u32,
+) -> (SendRequest<Full<Bytes>>, JoinHandle<hyper::Result<()>>) {
+    let stream = TcpStream::connect(&world.address).await.unwrap();
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(window)
+        .handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+#[tokio::test]
+async fn a_client_of_http_2_that_takes_no_answers_is_given_up_and_a_slow_one_is_not() {
+    let limits = limits().stall(Duration::from_millis(400));
+    let connection =
+        ConnectionLimits { header: Duration::from_millis(400), ..ConnectionLimits::default() };
+    let world = World::within(|builder| builder, limits, connection).await;
+    let big = Request::call(1, "big", json!({"bytes": 256 * 1024})).http("localhost");
+    let (mut idle, ended) = http2(&world, 64 * 1024).await;
+    let unread = wait(idle.send_request(big.clone())).await.unwrap();
+    let (mut slow, connection) = http2(&world, 32 * 1024).await;
+    let mut answer = wait(slow.send_request(big)).await.unwrap().into_body();
+    let (began, mut taken) = (Instant::now(), 0);
+    while let Some(frame) = wait(answer.frame()).await {
+        taken += frame.expect("it reads").into_data().unwrap().len();
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    assert!(taken > 256 * 1024 && began.elapsed() > 2 * Duration::from_millis(400));
+    assert!(!connection.is_finished(), "it did read");
+
+    let _ = wait(ended).await.unwrap();
+    assert!(wait(unread.collect()).await.is_err(), "the rest never came");
+    world.stop().await;
 }

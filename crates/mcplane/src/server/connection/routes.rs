@@ -6,9 +6,6 @@ use bytes::Bytes;
 #[cfg(feature = "http")]
 use super::Connection;
 #[cfg(feature = "http")]
-use crate::budget::Budget;
-
-#[cfg(feature = "http")]
 /// Up to this length copying a line costs less than another buffer for the next one.
 const LINE_BYTES_COPIED: usize = 4096;
 
@@ -70,11 +67,6 @@ impl Connection {
     pub(crate) fn take_cuts(&mut self) -> (Bytes, Vec<Cut>) {
         let cuts = self.routes.as_mut().map(|routes| std::mem::take(&mut routes.cuts));
         (self.take_out(), cuts.unwrap_or_default())
-    }
-
-    /// What everything is charged to.
-    pub(crate) const fn budget(&self) -> &Budget {
-        &self.budget
     }
 
     /// The output so far, charged for as long as anybody has a part of it.

@@ -1,7 +1,7 @@
 //! Messages of 2025-03-26 to 2025-11-25: a session, its event streams, and how they go on after a
 //! break.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,8 +16,8 @@ use mcplane_proto::message::{Kind, Message, Part, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::version::Revision;
 use serde::Deserialize;
-use tokio::sync::{RwLock, watch};
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Notify, RwLock, watch};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::answer::{Answer, Stream};
 use super::endpoint::Outgoing;
@@ -35,6 +35,9 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Most attempts to resume a stream that bring no event.
 const RESUMES_MAX: u32 = 5;
 
+/// How long a request may take to get to the server before a cancellation follows it.
+const ARRIVAL_TIME_MAX: Duration = Duration::from_millis(500);
+
 /// How long a new session may take when the server has forgotten the old one.
 const RENEW_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -46,6 +49,42 @@ pub(super) struct Legacy {
     gate: RwLock<()>,
     renewing: tokio::sync::Mutex<()>,
     renewed: watch::Sender<u64>,
+    coming: Coming,
+}
+
+/// Requests that the server may not have seen yet, and since when they are on their way.
+#[derive(Default)]
+struct Coming {
+    requests: Mutex<HashMap<Id, Instant>>,
+    arrived: Notify,
+}
+
+impl Coming {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Instant>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until a request has arrived, as far as can be told: another connection may be faster.
+    async fn arrival(&self, id: &Id) {
+        let Some(since) = self.lock().get(id).copied() else { return };
+        let arrived = async {
+            loop {
+                let arrived = self.arrived.notified();
+                if !self.lock().contains_key(id) {
+                    return;
+                }
+                arrived.await;
+            }
+        };
+        // A server that has nothing to say but the answer says nothing before.
+        let _ = timeout_at(since + ARRIVAL_TIME_MAX, arrived).await;
+    }
+
+    fn has_arrived(&self, id: &Id) {
+        if self.lock().remove(id).is_some() {
+            self.arrived.notify_waiters();
+        }
+    }
 }
 
 #[derive(Default)]
@@ -256,8 +295,14 @@ impl Shared {
 
     /// A cancellation: once the server knows of it, nobody waits for its answer any more.
     pub(super) async fn cancel(self: Arc<Self>, message: Message) {
-        Arc::clone(&self).notice(message.clone()).await;
-        if let Some(id) = message.part(Part::RequestId).and_then(Id::from_json) {
+        let id = message.part(Part::RequestId).and_then(Id::from_json);
+        if let Some(id) = &id {
+            drop(self.legacy.gate.read().await);
+            self.legacy.coming.arrival(id).await;
+        }
+        Arc::clone(&self).notice(message).await;
+        if let Some(id) = id {
+            self.legacy.coming.has_arrived(&id);
             self.order(Order::Stop(id));
         }
     }
@@ -288,7 +333,10 @@ impl Shared {
 
     async fn ask(&self, message: &Message, id: &Id, session: &Session) -> Result<Asked, Failure> {
         let headers = session.put(self.endpoint.post_headers());
-        let response = self.post(message, headers, Some(id)).await?;
+        self.legacy.coming.lock().insert(id.clone(), Instant::now());
+        let response = self.post(message, headers, Some(id)).await;
+        self.legacy.coming.has_arrived(id);
+        let response = response?;
         let forgotten = response.status() == StatusCode::NOT_FOUND && session.id.is_some();
         Ok(match Answer::of(response, &self.endpoint.uri).await? {
             Answer::Refused(error, failure) if forgotten && !names_no_session(error.as_ref()) => {

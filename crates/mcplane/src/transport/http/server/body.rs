@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::sync::mpsc;
@@ -21,11 +21,14 @@ use crate::budget::{Budget, Charge, FREE_BYTES};
 const BODY_WAIT: Duration = Duration::from_secs(30);
 
 /// A silent stream is kept open with a comment this often: proxies give up after about a minute.
-const BEAT: Duration = Duration::from_secs(15);
+pub(super) const BEAT: Duration = Duration::from_secs(15);
 
 /// Bytes of an answer that are handed over at once: its connection is not idle before the last of
 /// them is on its way, however slowly the client reads. What is handed over is charged no more.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// How many times what has come of a body the room for it has, where that much is announced.
+const GROWTH: usize = 4;
 
 /// Bytes by which what has come of a body is charged.
 const STEP_BYTES: usize = 64 * 1024;
@@ -64,13 +67,18 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: fmt::Display,
 {
-    let mut whole = BytesMut::from(first);
-    let mut charge = Charge::default();
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0);
+    let announced = first.len() + announced.min(bytes_max);
+    let (mut whole, mut charge) = (first.to_vec(), Charge::default());
     while whole.len() <= bytes_max {
-        match next(body).await.transpose()? {
-            Some(piece) => whole.extend_from_slice(&piece),
-            None => return Ok(whole.freeze()),
-        }
+        let Some(piece) = next(body).await.transpose()? else {
+            return Ok(budget.lend(whole));
+        };
+        let more = room_for(&whole, piece.len(), announced);
+        budget.make_room(&mut whole, more, &mut charge);
+        // A short one.
+        whole.reserve_exact(more);
+        whole.extend_from_slice(&piece);
         if whole.len() > charge.bytes().max(FREE_BYTES)
             && !charge.cover(budget, whole.len() + STEP_BYTES)
         {
@@ -79,6 +87,16 @@ where
         }
     }
     Err(too_large(bytes_max))
+}
+
+/// How much room is made where the next piece finds none. A client that has sent as much as it has gets
+/// no more than some times that: what it has announced may never come.
+fn room_for(whole: &Vec<u8>, piece: usize, announced: usize) -> usize {
+    let len = whole.len() + piece;
+    if len <= whole.capacity() {
+        return piece;
+    }
+    (GROWTH * len).min(announced).max(2 * whole.len()).max(len) - whole.len()
 }
 
 fn too_large(bytes_max: usize) -> Refusal {

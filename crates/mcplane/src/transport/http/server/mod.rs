@@ -9,7 +9,7 @@
 //! * `legacy_sse` — HTTP+SSE of 2024-11-05.
 //! * `end` — what ends before its time.
 //! * `origin` — `Host`, `Origin` and CORS.
-//! * `refusal` — requests that get no further.
+//! * `refusal` — requests that get no further; `stalls` — answers that are not taken.
 
 mod body;
 mod classify;
@@ -23,6 +23,7 @@ mod origin;
 mod refusal;
 mod serve;
 mod session;
+mod stalls;
 
 use std::convert::Infallible;
 use std::fmt;

@@ -19,6 +19,7 @@ use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until};
 
 use super::refusal::Refusal;
+use super::stalls::Stalls;
 use super::{Account, Body, Endpoint};
 use crate::transport::listen::{
     Admission, Arrived, Connections, End, Incoming, Listener, Patient, Place,
@@ -138,8 +139,9 @@ async fn converse(incoming: Incoming, shared: Arc<Shared>, mut end: End) {
                 connection.as_mut().graceful_shutdown();
             }
             () = &mut lost => return,
-            () = sleep_until(visit.deadline()) => {
-                if visit.is_idle() && visit.deadline() <= Instant::now() {
+            () = sleep_until(visit.look()) => {
+                let is_idle = visit.is_idle() && visit.deadline() <= Instant::now();
+                if is_idle || visit.stalls.is_stalled() {
                     return;
                 }
             }
@@ -199,6 +201,8 @@ struct Visit {
     began: Instant,
     /// Whether the last request of HTTP/1 was answered before its body was read.
     unread: Arc<AtomicBool>,
+    /// Answers of HTTP/2.
+    stalls: Stalls,
     /// Requests that are being answered.
     active: AtomicUsize,
     /// Milliseconds from the beginning to the end of the last answer; 0 before the first.
@@ -220,6 +224,7 @@ impl Visit {
             place,
             began,
             unread: Arc::default(),
+            stalls: Stalls::new(shared.listen.stall),
             active: AtomicUsize::new(0),
             used_ms: AtomicU64::new(0),
         }
@@ -229,7 +234,13 @@ impl Visit {
         self.active.load(Ordering::Relaxed) == 0
     }
 
-    /// When to look whether the connection has been idle for too long.
+    /// When to look whether the connection is of use.
+    fn look(&self) -> Instant {
+        let deadline = self.deadline();
+        self.stalls.look().map_or(deadline, |at| at.min(deadline))
+    }
+
+    /// When the connection has been idle for too long.
     fn deadline(&self) -> Instant {
         match (self.is_idle(), self.used_ms.load(Ordering::Relaxed)) {
             (false, _) => Instant::now() + self.limits.idle,
@@ -284,7 +295,8 @@ impl Active {
         if self.0.refused.is_some() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok(response.map(|body| Tracked { body, _active: self }))
+        let number = (!is_alone).then(|| self.0.stalls.begin());
+        Ok(response.map(|body| Tracked { body, number, active: self }))
     }
 }
 
@@ -344,7 +356,17 @@ impl Drop for Watched {
 /// A body that keeps its connection from being idle.
 struct Tracked {
     body: Body,
-    _active: Active,
+    /// Among the answers of HTTP/2.
+    number: Option<u64>,
+    active: Active,
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.active.0.stalls.end(number);
+        }
+    }
 }
 
 impl http_body::Body for Tracked {
@@ -355,7 +377,11 @@ impl http_body::Body for Tracked {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let Some(number) = self.number {
+            self.active.0.stalls.asked(number, frame.is_pending());
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
