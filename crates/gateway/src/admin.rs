@@ -16,6 +16,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use mcplane::proto::error::shorten;
+use mcplane::proto::version::Revision;
 use mcplane::transport::http::server::Pages;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -153,6 +154,8 @@ pub struct WorkerStatus {
     pub state: &'static str,
     /// Its process; `None` if it has none.
     pub pid: Option<u32>,
+    /// What it is spoken to in; `None` before it has said what it speaks.
+    pub revision: Option<&'static str>,
     /// Whether its server tells it of changes, as it is to in 2026-07-28; `None` for older ones,
     /// which are not asked to. It is asked again while it does not.
     pub listening: Option<bool>,
@@ -231,7 +234,8 @@ fn of_shadowed(shadowed: &catalog::Shadowed) -> Shadowed {
 
 fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
     let pool = &upstream.pool;
-    let workers = pool.workers();
+    let mut workers = pool.workers();
+    workers.extend(pool.other().into_iter().flat_map(|other| other.workers()));
     let offer = upstream.offer.load();
     let peer = workers.iter().find_map(|worker| worker.peer.load_full());
     let patience = match pool.settings.approval.is_zero() {
@@ -280,8 +284,8 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
         shadowed_total: 0,
         fresh: upstream.is_fresh(),
         queued: pool.queued(),
-        refused: pool.refused.load(Relaxed),
-        unowned_logs: pool.unowned.load(Relaxed),
+        refused: pool.shared.refused.load(Relaxed),
+        unowned_logs: pool.shared.unowned.load(Relaxed),
         workers: workers.iter().map(|worker| of_worker(worker, patience)).collect(),
     }
 }
@@ -295,12 +299,13 @@ fn of_list((kind, state): &(Kind, ListState)) -> Option<ListStatus> {
 
 fn of_worker(worker: &Worker, patience: Duration) -> WorkerStatus {
     let pid = worker.pid.load(Relaxed);
-    let is_modern = worker.peer.load().as_ref().is_some_and(|peer| is_modern(peer.revision));
+    let revision = worker.peer.load().as_ref().map(|peer| peer.revision);
     WorkerStatus {
         number: worker.number,
         state: state_of(worker, patience),
         pid: (pid != 0).then_some(pid),
-        listening: is_modern.then(|| worker.is_told.load(Relaxed)),
+        revision: revision.map(Revision::as_str),
+        listening: revision.is_some_and(is_modern).then(|| worker.is_told.load(Relaxed)),
         in_flight: worker.in_flight.load(Relaxed),
         calls: worker.calls.load(Relaxed),
         restarts: worker.restarts.load(Relaxed),

@@ -8,11 +8,14 @@ use mcplane::proto::session::ServerConfig;
 use mcplane::proto::session::listen::Offered;
 use mcplane::proto::session::server::Features;
 use mcplane::proto::types::{Cache, Implementation};
-use mcplane::proto::version::Revision;
+use mcplane::proto::version::{Era, Revision};
 use mcplane::server::Service;
+use mcplane::server::relay::Caller;
 
-use crate::catalog::{Changes, Naming, Server, Snapshot};
+use crate::catalog::{Changes, Kind, Naming, Route, Server, Snapshot};
+use crate::config::Mode;
 use crate::upstream::Upstream;
+use crate::upstream::keyed::Key;
 
 /// One endpoint's worth of servers.
 pub(crate) struct Face {
@@ -26,6 +29,11 @@ pub(crate) struct View {
     /// In the order of the snapshot's servers.
     pub(crate) upstreams: Vec<Arc<Upstream>>,
     pub(crate) config: Arc<ServerConfig>,
+    /// It is that of one server, and as that server is.
+    is_own: bool,
+    /// What is said to a client of which nothing is known from one request to the next, where a
+    /// server has a worker for each session.
+    for_nobody: Option<Arc<ServerConfig>>,
     /// `config.info` as JSON.
     pub(crate) info: Vec<u8>,
 }
@@ -63,16 +71,40 @@ impl Face {
         changes
     }
 
-    /// A resource of this upstream has changed.
-    pub(crate) fn updated(&self, upstream: &str, uri: &str) {
-        let shown = self.view().upstreams.iter().any(|shown| *shown.name == *upstream);
-        if let (Some(service), true) = (self.service.get(), shown) {
-            service.resource_updated(uri);
+    /// A resource of this upstream has changed, for clients with this key if the worker that says so
+    /// has one.
+    pub(crate) fn updated(&self, upstream: &str, uri: &str, key: Option<&Key>) {
+        let shown = self.view().upstreams.iter().find(|shown| *shown.name == *upstream).cloned();
+        let (Some(service), Some(upstream)) = (self.service.get(), shown) else { return };
+        let mode = upstream.pool.settings.mode;
+        match key.cloned() {
+            None => service.resource_updated(uri),
+            Some(key) => service.resource_updated_for(uri, move |caller| {
+                Key::of(mode, caller).as_ref() == Some(&key)
+            }),
         }
     }
 }
 
+/// What to do about a server with sessions that is asked without one.
+pub(crate) const NO_SESSION: &str = "a client that is served has a worker to itself here, and \
+    nothing tells whose this request is: begin with `initialize`, authenticate, or set mode = \
+    \"shared\" or \"exclusive\" for the server";
+
 impl View {
+    /// Where a tool or prompt goes that no list has: to the server itself, if this is its own face.
+    pub(crate) fn unlisted(&self, kind: Kind) -> Option<&Route> {
+        let is_free = |one: &Arc<Upstream>| one.pool.settings.tools.concurrency.is_empty();
+        let is_open = self.is_own && self.upstreams.iter().all(is_free);
+        self.snapshot.unlisted(kind).filter(|_| is_open)
+    }
+
+    /// What a client is told of the server.
+    pub(crate) fn config_for(&self, caller: &Caller) -> &Arc<ServerConfig> {
+        let is_nobody = caller.connection.is_none() && caller.principal.is_none();
+        self.for_nobody.as_ref().filter(|_| is_nobody).unwrap_or(&self.config)
+    }
+
     /// What these upstreams offer at the moment, in this order. `name` is that of the only one.
     pub(crate) fn of(name: Option<&str>, upstreams: Vec<Arc<Upstream>>, naming: &Naming) -> Self {
         let server = |upstream: &Arc<Upstream>| Server {
@@ -89,6 +121,7 @@ impl View {
             capabilities: snapshot.capabilities(),
             instructions: snapshot.instructions(),
             revisions: Revision::ALL.to_vec(),
+            unsupported: None,
             features: Features {
                 tools: has.tools,
                 resources: has.resources,
@@ -106,6 +139,17 @@ impl View {
             info,
         };
         let info = serde_json::to_vec(&config.info).unwrap_or_else(|_| b"{}".to_vec());
-        Self { snapshot, upstreams, config: Arc::new(config), info }
+        // On the face of all servers the others can be called.
+        let needs_a_session = |one: &Arc<Upstream>| one.pool.settings.mode == Mode::PerSession;
+        let for_nobody = (name.is_some() && upstreams.iter().all(needs_a_session)).then(|| {
+            let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
+            Arc::new(ServerConfig {
+                revisions: Revision::ALL.into_iter().filter(is_legacy).collect(),
+                unsupported: Some(NO_SESSION.into()),
+                ..config.clone()
+            })
+        });
+        let is_own = name.is_some();
+        Self { snapshot, upstreams, config: Arc::new(config), is_own, for_nobody, info }
     }
 }

@@ -21,6 +21,7 @@ use crate::clock;
 use crate::config::{Config, Names, Server, key_path};
 use crate::face::{Face, View};
 use crate::listen::site::Site;
+use crate::upstream::keyed::Key;
 use crate::upstream::start::{Connect, Programs};
 use crate::upstream::{Means, News, Upstream, WORDS_MAX, all_ready};
 
@@ -248,6 +249,7 @@ impl Gateway {
                     was(name).map(|before| Arc::clone(&before.watched)).unwrap_or_default(),
                 ),
             };
+            upstream.pool.shared.questions.charge_to(&self.0.memory);
             // Until it has told what it offers, what it offered under its old settings stands in.
             if upstream.offer.load().is_none() {
                 upstream.offer.store(was(name).and_then(|before| before.offer.load_full()));
@@ -345,7 +347,7 @@ impl Gateway {
     fn pass_on(&self, word: News) {
         match word {
             News::Offer(name, changes) => self.rebuild(&[(name, changes)]),
-            News::Updated(upstream, uri) => self.updated(&upstream, &uri),
+            News::Updated(upstream, uri, key) => self.updated(&upstream, &uri, key.as_ref()),
             News::Trouble(upstream, what) => self.trouble(&upstream, &what),
         }
     }
@@ -355,11 +357,11 @@ impl Gateway {
         self.0.tell(&format!("{upstream}: {}", what.replace(QUOTE, " | ")));
     }
 
-    fn updated(&self, upstream: &str, uri: &str) {
-        self.0.all.updated(upstream, uri);
+    fn updated(&self, upstream: &str, uri: &str, key: Option<&Key>) {
+        self.0.all.updated(upstream, uri, key);
         let face = self.state().faces.get(upstream).cloned();
         if let Some((face, _)) = face {
-            face.updated(upstream, uri);
+            face.updated(upstream, uri, key);
         }
     }
 

@@ -16,7 +16,7 @@ use mcplane::proto::types::{Cache, LogLevel};
 use mcplane::proto::version::Era;
 use mcplane::server::relay::{Caller, Cancel, Relay, Relayed};
 
-use crate::catalog::Route;
+use crate::catalog::{Kind, Route};
 use crate::era::park::Resumed;
 use crate::era::replay;
 use crate::face::{Face, View};
@@ -44,7 +44,7 @@ impl Relay for Face {
             return refuse(request, &error, out);
         };
         // resume   a client of 2026-07-28 that comes back with answers to its parked call
-        let request = match upstream.pool.questions.parking.resume(request) {
+        let request = match upstream.pool.shared.questions.parking.resume(request) {
             Resumed::Not(request) => request,
             Resumed::Again(call) => return Some(call),
             Resumed::Answered => return Some(Arc::new(Answered)),
@@ -71,8 +71,8 @@ impl Relay for Face {
         Some(call)
     }
 
-    fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.view().config)
+    fn config(&self, caller: &Caller) -> Arc<ServerConfig> {
+        Arc::clone(self.view().config_for(caller))
     }
 
     fn mirrored(&self, tool: &str) -> Option<Arc<[ParamHeader]>> {
@@ -156,11 +156,13 @@ fn route<'a>(view: &'a View, request: &Relayed) -> Result<&'a Route, ErrorObject
     match request.method() {
         Method::ToolsCall => {
             let name = text(message, Part::Name, "name")?;
-            snapshot.tool(&name).ok_or_else(|| unknown(view, "tool", &name))
+            let route = snapshot.tool(&name).or_else(|| view.unlisted(Kind::Tools));
+            route.ok_or_else(|| unknown(view, "tool", &name))
         }
         Method::PromptsGet => {
             let name = text(message, Part::Name, "name")?;
-            snapshot.prompt(&name).ok_or_else(|| unknown(view, "prompt", &name))
+            let route = snapshot.prompt(&name).or_else(|| view.unlisted(Kind::Prompts));
+            route.ok_or_else(|| unknown(view, "prompt", &name))
         }
         Method::ResourcesRead => {
             let uri = text(message, Part::Uri, "uri")?;
@@ -174,14 +176,19 @@ fn route<'a>(view: &'a View, request: &Relayed) -> Result<&'a Route, ErrorObject
 
 /// Where an argument is completed: at the server of its prompt or template.
 fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObject> {
-    let found = match message.text(Part::RefType).as_deref() {
-        Some("ref/prompt") => view.snapshot.prompt(&text(message, Part::RefName, "ref.name")?),
-        Some("ref/resource") => view.snapshot.template(&text(message, Part::RefUri, "ref.uri")?),
+    let (found, kind) = match message.text(Part::RefType).as_deref() {
+        Some("ref/prompt") => {
+            (view.snapshot.prompt(&text(message, Part::RefName, "ref.name")?), Kind::Prompts)
+        }
+        Some("ref/resource") => {
+            (view.snapshot.template(&text(message, Part::RefUri, "ref.uri")?), Kind::Templates)
+        }
         _ => {
             let why = "`ref.type` must be \"ref/prompt\" or \"ref/resource\"";
             return Err(ErrorObject::invalid_params(why));
         }
     };
+    let found = found.or_else(|| view.unlisted(kind));
     found.ok_or_else(|| ErrorObject::invalid_params("`ref` names nothing that is known here"))
 }
 

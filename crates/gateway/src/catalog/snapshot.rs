@@ -198,6 +198,17 @@ impl Snapshot {
         self.prompts.get(exposed)
     }
 
+    /// Where something goes that no list has, if all this is one server's, which has told its lists:
+    /// many servers take names that they do not list. Where the settings hold names back or change
+    /// them, nothing goes but what is listed: a server may take a name in other spellings.
+    #[must_use]
+    pub fn unlisted(&self, kind: Kind) -> Option<&Route> {
+        let ([server], [rules]) = (&*self.servers, &*self.rules) else { return None };
+        let Rules { allow, deny, rename } = rules_for(rules, kind);
+        let is_open = allow.is_empty() && deny.is_empty() && rename.is_empty();
+        server.offer.as_ref().filter(|_| is_open).and_then(|_| self.plain.first())
+    }
+
     /// The servers, in their order.
     #[must_use]
     pub fn servers(&self) -> &[Server] {

@@ -25,6 +25,9 @@ const EXPANDED: [&str; 7] = ["args", "command", "cwd", "env", "headers", "roots"
 /// The keys of a server whose values are nobody's business.
 const SECRET: [&str; 2] = ["env", "headers"];
 
+/// The keys whose values may hold something secret, wherever they are.
+const SUSPECT: [&str; 6] = ["args", "env", "headers", "state_key", "tokens", "url"];
+
 /// Replaces `${NAME}` in the servers and `env:NAME` and `file:PATH` in the tokens and the key. A value whose
 /// reference leads nowhere is taken out of the tree, so that nothing else is said about it.
 ///
@@ -179,6 +182,36 @@ pub(super) fn secrets(root: &mut DeTable<'_>) -> Vec<Range<usize>> {
         for key in ["tokens", "state_key"] {
             gateway.get_mut(key).into_iter().for_each(|value| leaves(value, &mut spans));
         }
+    }
+    spans
+}
+
+/// The same for text that is no TOML, line by line: what is not taken has no place in the tree.
+pub(super) fn secret_lines(text: &str) -> Vec<Range<usize>> {
+    let words = |text: &str| {
+        let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        words.any(|word| SUSPECT.contains(&word))
+    };
+    let (mut spans, mut start) = (Vec::new(), 0);
+    // Whether the table is secret, and the value that may go on.
+    let (mut table, mut value) = (false, false);
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        let equals = line.find('=').map(|at| start + at + 1);
+        let is_header =
+            line.trim_start().starts_with('[') && (!value || DeTable::parse(line).is_ok());
+        if is_header {
+            (table, value) = (words(line), false);
+        } else {
+            value = match equals {
+                Some(_) => table || words(line),
+                None => value && !line.trim().is_empty(),
+            };
+            if value {
+                spans.push(equals.unwrap_or(start)..end);
+            }
+        }
+        start = end;
     }
     spans
 }

@@ -21,7 +21,7 @@ use toml::{
 use super::{
     address::Listen,
     error::{ConfigError, FAULTS_MAX, Faults, Finding, Reason, nearest},
-    expand::{Environment, expand, secrets, written_args},
+    expand::{Environment, expand, secret_lines, secrets, written_args},
     model::{Config, Mode, Server},
     rules,
     tree::{Place, Places, remove, written},
@@ -76,8 +76,9 @@ impl Config {
         environment: Environment<'_>,
     ) -> Result<Self, ConfigError> {
         let (mut root, syntax) = DeTable::parse_recoverable(text);
-        let masked = secrets(root.get_mut());
+        let mut masked = secrets(root.get_mut());
         if !syntax.is_empty() {
+            masked.extend(secret_lines(text));
             return Err(faults(file, text, against_syntax(text, &syntax), &masked));
         }
         let folder = Path::new(file).parent().unwrap_or_else(|| Path::new(""));

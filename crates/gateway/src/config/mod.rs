@@ -31,7 +31,9 @@ mod write;
 pub use address::Listen;
 pub use error::{ConfigError, Fault};
 pub use import::{ImportError, Note, import};
-pub use model::{Config, Gateway, KEYED_WORKERS_MAX, Mode, Names, Policy, Restart, Server, Tools};
+pub use model::{
+    Config, Gateway, KEYED_WORKERS_MAX, Mode, Names, Policy, Probe, Restart, Server, Tools,
+};
 pub(crate) use rules::OWN_NAME;
 pub use schema::schema;
 pub use servers::Servers;

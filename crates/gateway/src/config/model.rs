@@ -177,21 +177,24 @@ pub struct Server {
     /// HTTP headers for every request to `url`. Default: none.
     pub headers: BTreeMap<String, Secret>,
     /// What the server speaks: `"auto"` (asked once), `"legacy"` (any with `initialize`), or one
-    /// revision. Default: `"auto"`.
+    /// revision. With `"auto"`, a server that speaks both 2026-07-28 and an older revision has
+    /// workers of both kinds, each client its own. Default: `"auto"`.
     pub revision: Speaks,
     /// Who shares a worker. Default: `"shared"`.
     pub mode: Mode,
     /// Workers that are warm before the first call, 1 to 256. Default: 1.
     pub workers: u32,
     /// Most workers at any time, 1 to 256. Default: `workers` for `shared` and `exclusive`, 16 (or
-    /// `workers`, if that is more) for `per_session` and `per_principal`.
+    /// `workers`, if that is more) for `per_session` and `per_principal`. It holds for clients of
+    /// 2026-07-28 and for older ones each, where the server speaks both.
     pub workers_max: Option<u32>,
     /// Calls in flight on one worker; `exclusive` makes it 1. Default: 64.
     pub calls_per_worker: u32,
     /// Calls that wait for a worker; one more is refused at once. Default: 256.
     pub queue: u32,
-    /// A worker of `per_session` or `per_principal` that has had no call for so long is stopped;
-    /// `"0s"` is never. Default: `"5m"`.
+    /// A worker of `per_session` or `per_principal` that has had no call for so long is stopped, and
+    /// in every mode the workers for older clients of a server of 2026-07-28; `"0s"` is never.
+    /// Default: `"5m"`.
     pub idle_stop: Period,
     /// Most memory of a worker's process tree; a worker above it is replaced. Default: no limit.
     pub memory_max: Option<Size>,
@@ -199,6 +202,8 @@ pub struct Server {
     pub policy: Policy,
     /// How a worker that died is replaced.
     pub restart: Restart,
+    /// How it is found out whether a worker that says nothing still answers.
+    pub probe: Probe,
     /// Whether a call in flight on a worker that died is sent again, once, if its tool says
     /// `readOnlyHint` or `idempotentHint`. Default: false.
     pub retry: bool,
@@ -234,6 +239,7 @@ impl Default for Server {
             memory_max: None,
             policy: Policy::RecentIdle,
             restart: Restart::default(),
+            probe: Probe::default(),
             retry: false,
             approval: Period::ZERO,
             disabled: false,
@@ -304,6 +310,26 @@ pub enum Policy {
     RoundRobin,
     /// The same worker for the same session.
     Sticky,
+}
+
+/// How it is found out whether a worker that says nothing still answers: it is asked, and replaced if
+/// it does not. A server that has never answered such a question is not judged by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Probe {
+    /// An idle worker is asked each time after so long; `"0s"` is never. Default: `"30s"`.
+    pub every: Period,
+    /// How long the answer may take. Default: `"5s"`.
+    pub timeout: Period,
+    /// Answers in a row that an idle worker may miss before it is replaced, 1 to 100. One that has let
+    /// a call time out may miss none. Default: 2.
+    pub misses: u32,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self { every: Period::of_s(30), timeout: Period::of_s(5), misses: 2 }
+    }
 }
 
 /// How a worker that died is replaced: the first time at once, then after waits that double.

@@ -26,6 +26,9 @@ const WORKERS_MAX: u32 = 256;
 /// memory.
 const CALLS_MAX: u32 = 65_536;
 
+/// Most answers to probes that a worker may miss.
+const PROBE_MISSES_MAX: u32 = 100;
+
 /// Longest name of a tool: what the specification allows.
 const TOOL_NAME_CHARS_MAX: usize = 128;
 
@@ -291,6 +294,14 @@ impl Report<'_> {
             if period.is_zero() {
                 self.at(&["servers", name, "restart", key], "expected more than \"0s\"");
             }
+        }
+        if server.probe.timeout.is_zero() {
+            self.at(&["servers", name, "probe", "timeout"], "expected more than \"0s\"");
+        }
+        if !(1..=PROBE_MISSES_MAX).contains(&server.probe.misses) {
+            let message =
+                format!("`misses` is {}; expected 1 to {PROBE_MISSES_MAX}", server.probe.misses);
+            self.at(&["servers", name, "probe", "misses"], message);
         }
         if server.restart.longest < server.restart.first {
             let (longest, first) = (server.restart.longest, server.restart.first);

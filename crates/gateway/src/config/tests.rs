@@ -305,6 +305,14 @@ fn a_wrong_pool_is_told_with_what_was_expected() {
             "3:1 servers.a.restart.longest: `longest` is 30s, less than `first`, which is 1m",
         ),
         (
+            "[servers.a]\ncommand = 'x'\nprobe = { timeout = '0s' }",
+            "3:21 servers.a.probe.timeout: expected more than \"0s\"",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nprobe = { misses = 0 }",
+            "3:20 servers.a.probe.misses: `misses` is 0; expected 1 to 100",
+        ),
+        (
             "[servers.a]\ncommand = 'x'\nroots = ['/home']",
             "3:9 servers.a.roots: `/home` is no root; expected a `file://` URI",
         ),
@@ -430,6 +438,31 @@ fn an_error_shows_the_line_but_no_secret_on_it() {
         let error = parse(&format!("[servers.a]\n{text}\n")).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     }
+}
+
+/// TOML takes one of two tables: what is in the other one is secret, too.
+#[test]
+fn what_is_no_toml_is_shown_without_a_secret() {
+    let server = "[servers.a]\ncommand = 'x'\n";
+    for text in [
+        format!("[gateway]\ntokens = {{ a = 'one' }}\n{server}[gateway.tokens]\nb = 'hunter2'\n"),
+        "[gateway.tokens]\na = 'one'\n[gateway.tokens]\nb = 'hunter2'\n".to_owned(),
+        "[gateway]\ntokens = { a = hunter2 }\n".to_owned(),
+        "[gateway.tokens]\na = hunter2\n".to_owned(),
+        "[gateway.tokens\na = 'hunter2\n".to_owned(),
+        "[gateway]\nstate_key = 'x' hunter2\n".to_owned(),
+        format!("{server}[servers.a.env]\nKEY = 'x'\nKEY = 'hunter2'\n"),
+        format!("{server}args = ['x']\nargs = [\n  '--token',\n  'hunter2',\n]\n"),
+        format!(
+            "{server}args = [\n  '--token',\n  hunter2,\n]\n[servers.a.headers]\nx = hunter2\n"
+        ),
+    ] {
+        let error = parse(&text).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{text}{error}");
+    }
+    // What is none is shown.
+    let error = parse(&format!("{server}url = 'x'\n[servers.b]\nworkers = two\n")).unwrap_err();
+    assert!(error.to_string().contains("5 | workers = two\n"), "{error}");
 }
 
 #[test]

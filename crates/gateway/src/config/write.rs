@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    model::{Config, Gateway, Restart, Server},
+    model::{Config, Gateway, Probe, Restart, Server},
     tree::{key_written, quoted},
     units::Secret,
 };
@@ -100,6 +100,7 @@ impl Page {
         self.table(&format!("{path}.env"), secrets(&server.env));
         self.table(&format!("{path}.headers"), secrets(&server.headers));
         self.restart(&path, &server.restart);
+        self.probe(&path, &server.probe);
         let tools = &server.tools;
         if !(tools.allow.is_empty() && tools.deny.is_empty()) {
             self.line(format!("\n[{path}.tools]"));
@@ -110,6 +111,16 @@ impl Page {
         self.table(&format!("{path}.tools.rename"), rename);
         let concurrency = tools.concurrency.iter().map(|(tool, calls)| (tool, calls.to_string()));
         self.table(&format!("{path}.tools.concurrency"), concurrency);
+    }
+
+    fn probe(&mut self, path: &str, probe: &Probe) {
+        let default = Probe::default();
+        if *probe != default {
+            self.line(format!("\n[{path}.probe]"));
+            self.set("every", &probe.every, &default.every);
+            self.set("timeout", &probe.timeout, &default.timeout);
+            self.set("misses", &probe.misses, &default.misses);
+        }
     }
 
     fn restart(&mut self, path: &str, restart: &Restart) {
@@ -179,6 +190,7 @@ mod tests {
             memory_max = "1GiB"
             policy = "sticky"
             restart = { first = "1s", longest = "2s", budget = 3, window = "4s" }
+            probe = { every = "1s", timeout = "2s", misses = 3 }
             retry = true
             approval = "1h"
             disabled = false

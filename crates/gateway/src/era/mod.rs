@@ -3,14 +3,17 @@
 //! * this file — requests, answers and notes, one message at a time.
 //! * `questions` — what a legacy upstream asks in the middle of a call, and `park`: how a modern
 //!   client comes to hear of it.
+//! * `completions` — who hears that what was asked for at a URL is done.
 //! * `replay` — what a modern upstream asks, for a legacy client.
 
+mod completions;
 pub(crate) mod park;
 pub(crate) mod questions;
 pub(crate) mod replay;
 
 use std::sync::Arc;
 
+use mcplane::budget::Charge;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::message::{Kind, Message, Part};
 use mcplane::proto::session::Peer;
@@ -61,11 +64,24 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
     }
     let (request, lacked) = {
         let mut seat = call.seat();
+        if let (
+            Some(HopError::UrlElicitationRequired { elicitations }),
+            Some(request),
+            Some((of, _)),
+        ) = (&hop, &seat.request, &seat.worker)
+        {
+            let completions = &call.pool.shared.questions.completions;
+            completions.required(of.number, elicitations, &request.line());
+        }
         match seat.request.take() {
             Some(request) => (request, seat.lacks.take()),
             None => {
                 if let Some(parked) = &mut seat.parked {
-                    parked.end(Ok((answer.clone(), peer.clone())), &call.caller);
+                    let (end, charge) = match call.pool.shared.questions.keep(answer) {
+                        Ok((answer, charge)) => (Ok((answer, peer.clone())), charge),
+                        Err(error) => (Err(error), Charge::default()),
+                    };
+                    parked.end(end, charge, &call.caller);
                 }
                 return;
             }
@@ -141,8 +157,10 @@ pub(crate) fn note_log(call: &Call, note: &Message) {
     let Some(request) = &seat.request else { return };
     let level = serde_json::from_slice::<Level<'_>>(note.part(Part::Params).unwrap_or(b"{}"));
     let level = level.ok().map(|level| LogLevel::from(&*level.level));
+    // What nobody asked for is the server's to decide.
+    let is_its = !request.is_log_level_set() && call.pool.has_no_level();
     let wanted = request.log_level();
-    if level.zip(wanted).is_some_and(|(level, least)| level.passes(least)) {
+    if is_its || level.zip(wanted).is_some_and(|(level, least)| level.passes(least)) {
         let mut out = Vec::new();
         translate::log(note, &mut out);
         request.note(out);

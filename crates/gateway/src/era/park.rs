@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use mcplane::budget::Charge;
 use mcplane::proto::error::ErrorObject;
 use mcplane::proto::id::Id;
 use mcplane::proto::message::{Message, Part};
@@ -42,8 +43,8 @@ const ENDED_TIME_MAX: Duration = Duration::from_secs(10);
 /// What a parked call waits for.
 pub(crate) struct Parked {
     questions: Vec<Question>,
-    /// When and how the call ended while nobody was there to hear it.
-    end: Option<(Instant, End)>,
+    /// When and how the call ended while nobody was there to hear it, and what that is charged.
+    end: Option<(Instant, End, Charge)>,
     last_key: usize,
 }
 
@@ -58,6 +59,7 @@ struct Question {
     id: Id,
     method: Method,
     message: Message,
+    _charge: Charge,
     upstream: Revision,
     key: String,
     /// Its entry of `inputRequests`.
@@ -100,10 +102,10 @@ impl Parking {
         worker: &Arc<Worker>,
         call: &Arc<Call>,
         id: &Id,
-        question: &Message,
+        (question, charge): (Message, Charge),
         upstream: Revision,
     ) -> Result<(), ErrorObject> {
-        let entry = translate::question_to_modern(question)?;
+        let entry = translate::question_to_modern(&question)?;
         let method = question.method().unwrap_or(Method::ElicitationCreate);
         let request = {
             let mut seat = call.seat();
@@ -116,12 +118,14 @@ impl Parking {
                 life: worker.life(),
                 id: id.clone(),
                 method,
-                message: question.clone(),
+                message: question,
+                _charge: charge,
                 upstream,
                 key: format!("q{}", parked.last_key),
                 entry,
                 is_told: false,
             });
+            seat.note_kind(call);
             seat.request.take()
         };
         // While the client is away, the question waits with the others.
@@ -166,7 +170,7 @@ impl Parking {
             }
         });
         let is_asking = !parked.questions.is_empty();
-        if let Some((_, end)) = parked.end.take() {
+        if let Some((_, end, _charge)) = parked.end.take() {
             parked.close(&call.caller);
             drop(seat);
             match end {
@@ -208,7 +212,7 @@ impl Parking {
             for Place { call, .. } in calls.values() {
                 let mut seat = call.seat();
                 let parked = seat.parked.as_mut().filter(|parked| {
-                    let ended = parked.end.as_ref().map(|(at, _)| *at);
+                    let ended = parked.end.as_ref().map(|(at, ..)| *at);
                     ended.is_some_and(|at| now.duration_since(at) >= ENDED_TIME_MAX)
                 });
                 if let Some(parked) = parked {
@@ -283,8 +287,8 @@ pub(crate) enum Resumed {
 impl Parked {
     /// How the call ended while its client was away. What its upstream still asks was asked for
     /// another call of this client, who may yet answer what it knows of.
-    pub(crate) fn end(&mut self, end: End, caller: &Caller) {
-        self.end = Some((clock::now(), end));
+    pub(crate) fn end(&mut self, end: End, charge: Charge, caller: &Caller) {
+        self.end = Some((clock::now(), end, charge));
         self.put_again(caller, |question| !question.is_told);
     }
 

@@ -1,9 +1,11 @@
 //! What a legacy upstream asks in the middle of a call: passed on to the client whose call it is.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use mcplane::budget::{Budget, Charge};
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::id::Id;
 use mcplane::proto::message::{Message, Part};
@@ -14,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use super::completions::Completions;
 use super::park;
 use crate::clock;
 use crate::upstream::call::Call;
@@ -28,7 +31,13 @@ pub(crate) struct Questions {
     /// Those to legacy clients: a task waits for each, or for why it was taken back.
     asked: Mutex<HashMap<(usize, Id), Asked>>,
     pub(crate) parking: park::Parking,
+    pub(crate) completions: Completions,
+    /// For what its upstream has said, and nobody has taken over yet.
+    memory: OnceLock<Budget>,
 }
+
+/// The part of a gateway's memory that one upstream may take with what it says.
+const UPSTREAM_SHARE: usize = 4;
 
 /// One of them.
 struct Asked {
@@ -40,6 +49,30 @@ struct Asked {
 }
 
 impl Questions {
+    /// Charges what the upstream says to this budget from here on.
+    pub(crate) fn charge_to(&self, memory: &Budget) {
+        self.memory.get_or_init(|| memory.share(memory.max() / UPSTREAM_SHARE));
+    }
+
+    /// Has a charge stand for so many bytes; `false` if there is no room for them.
+    pub(crate) fn cover(&self, charge: &mut Charge, bytes: usize) -> bool {
+        self.memory.get().is_none_or(|memory| charge.cover(memory, bytes))
+    }
+
+    /// A message that is kept for longer than what it came with, and its charge.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(crate) fn keep(&self, message: &Message) -> Result<(Message, Charge), ErrorObject> {
+        let (bytes, mut charge) = (message.bytes(), Charge::default());
+        if !self.cover(&mut charge, bytes.len()) {
+            return Err(no_room(&format!("a message of {} bytes", bytes.len())));
+        }
+        // The rest of what was read with it is not kept.
+        let own = Message::scan(Bytes::copy_from_slice(bytes));
+        Ok((own.unwrap_or_else(|_| message.clone()), charge))
+    }
+
     /// Passes a question on.
     ///
     /// `Some`: what to answer the upstream at once, since the client cannot be asked that.
@@ -79,21 +112,29 @@ impl Questions {
         }
         if call.revision.era() == Era::Modern {
             drop(seat);
-            return self.parking.ask(worker, call, id, question, upstream).err();
+            return self.park(worker, call, id, question, upstream).err();
         }
         let params = match translate::question(question, upstream, call.revision) {
             Ok(params) => params,
             Err(why) => return Some(ErrorObject::invalid_params(why)),
         };
-        let asking = seat.request.as_ref().map(|request| request.ask(method, params));
+        let (question, charge) = match self.keep(question) {
+            Ok(kept) => kept,
+            Err(error) => return Some(error),
+        };
+        let asking = seat.request.as_ref().map(|request| {
+            self.completions.asked(worker.number, &question, &request.line());
+            request.ask(method, params)
+        });
         drop(seat);
         let Some(Ok(asking)) = asking else {
             return Some(ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone"));
         };
         let (worker_of, life, of) = (Arc::clone(worker), worker.life(), id.clone());
-        let (of_call, question) = (Arc::clone(call), question.clone());
+        let of_call = Arc::clone(call);
         let (take_back, taken_back) = oneshot::channel::<String>();
         tokio::spawn(async move {
+            let _charge = charge;
             let answer = tokio::select! {
                 answer = asking.answer() => answer,
                 Ok(reason) = taken_back => {
@@ -116,6 +157,24 @@ impl Questions {
         let (call, worker, since) = (Arc::clone(call), Arc::clone(worker), clock::now());
         asked.insert((worker.number, id.clone()), Asked { take_back, call, worker, life, since });
         None
+    }
+
+    /// Puts a question to a client of 2026-07-28, which has to come back with the answer.
+    fn park(
+        &self,
+        worker: &Arc<Worker>,
+        call: &Arc<Call>,
+        id: &Id,
+        question: &Message,
+        upstream: Revision,
+    ) -> Result<(), ErrorObject> {
+        let len = question.bytes().len();
+        let (question, mut charge) = self.keep(question)?;
+        // What the client is told of it is as long.
+        if !self.cover(&mut charge, 2 * len) {
+            return Err(no_room(&format!("a question of {len} bytes")));
+        }
+        self.parking.ask(worker, call, id, (question, charge), upstream)
     }
 
     /// Gives up the questions whose clients did not answer, while others wait for the place.
@@ -147,6 +206,12 @@ impl Questions {
     fn asked(&self) -> MutexGuard<'_, HashMap<(usize, Id), Asked>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is said instead of what there is no room for.
+pub(crate) fn no_room(what: &str) -> ErrorObject {
+    let why = format!("there is no room for {what} of the server, while others wait");
+    ErrorObject::new(Code::OVERLOADED, why).with_data(&json!({"retry": true}))
 }
 
 /// Why an upstream takes something back.

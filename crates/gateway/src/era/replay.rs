@@ -55,7 +55,8 @@ pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, p
 fn pass_on(request: Relayed, call: &Call, state: &RawValue, message: &Message) {
     let members = message.part(Part::Result).unwrap_or_default();
     let members: Entries<&RawValue> = serde_json::from_slice(members).unwrap_or_default();
-    let Some(sealed) = call.pool.seal.close(state.get(), &call.pool.name, &request) else {
+    let Some(sealed) = call.pool.shared.seal.close(state.get(), &call.pool.shared.name, &request)
+    else {
         let why = "the server's `requestState` is too long to be sealed";
         return request.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
     };
@@ -87,7 +88,8 @@ pub(crate) fn reopen(pool: &Pool, request: &Relayed) -> Result<Vec<u8>, ErrorObj
     else {
         return Ok(Vec::new());
     };
-    let state = pool.seal.open(&state, &pool.name, request).ok_or_else(park::not_ours)?;
+    let state =
+        pool.shared.seal.open(&state, &pool.shared.name, request).ok_or_else(park::not_ours)?;
     let mut retry = Vec::new();
     if let Some(given) = message.part(Part::InputResponses) {
         retry.extend_from_slice(b",\"inputResponses\":");

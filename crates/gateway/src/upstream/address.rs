@@ -13,7 +13,7 @@ pub(crate) fn hidden<'a>(text: &'a str, pool: &Pool) -> Cow<'a, str> {
     if pool.settings.url.is_none() || !text.contains("://") {
         return Cow::Borrowed(text);
     }
-    without(text, &pool.name).into()
+    without(text, &pool.shared.name).into()
 }
 
 /// What clients hear of an answer that an HTTP server never gave: the library's client answers in its
@@ -26,7 +26,7 @@ pub(crate) fn hidden_in(answer: &Message, pool: &Pool) -> Option<ErrorObject> {
     if error.code != Code::TRANSPORT {
         return None;
     }
-    error.message = without(&error.message, &pool.name).into();
+    error.message = without(&error.message, &pool.shared.name).into();
     let data = error.data.take().and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
     Some(match data {
         Some(Value::Object(mut data)) => {

@@ -3,15 +3,17 @@
 //! A call is answered exactly once because its [`Relayed`] can be taken out of it only once.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcplane::budget::Charge;
 use mcplane::proto::error::ErrorObject;
 use mcplane::proto::method::Method;
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::blame::Kind;
 use super::pool::Pool;
 use super::worker::Worker;
 
@@ -32,6 +34,8 @@ pub(crate) struct Call {
     pub(crate) id: AtomicI64,
     /// How often it was sent.
     pub(crate) sent: AtomicU8,
+    /// When a worker was given it, as a place in the order of all uses of its pool.
+    pub(crate) given: AtomicU64,
     seat: Mutex<Seat>,
 }
 
@@ -52,6 +56,8 @@ pub(crate) struct Seat {
     pub(crate) turn: Option<OwnedSemaphorePermit>,
     /// What a turn is taken from each time that it is sent, if its tool has a limit of its own.
     pub(crate) turns: Option<Arc<Semaphore>>,
+    /// What it was, if a worker has it still and its request has gone.
+    pub(super) kind: Option<Kind>,
     is_cancelled: bool,
 }
 
@@ -72,6 +78,7 @@ impl Call {
             pool,
             id: AtomicI64::new(0),
             sent: AtomicU8::new(0),
+            given: AtomicU64::new(0),
             seat: Mutex::new(Seat { request: Some(request), ..Seat::default() }),
         })
     }
@@ -91,8 +98,9 @@ impl Call {
         let request = {
             let mut seat = self.seat();
             if let Some(parked) = &mut seat.parked {
-                parked.end(Err(error.clone()), &self.caller);
+                parked.end(Err(error.clone()), Charge::default(), &self.caller);
             }
+            seat.note_kind(self);
             seat.request.take()
         };
         if let Some(request) = request {
@@ -127,15 +135,17 @@ impl Call {
     /// Gives a call up whose client did not come back.
     pub(crate) fn abandon(&self) {
         let mut seat = self.seat();
-        seat.request = None;
         self.drop_out(&mut seat);
+        seat.request = None;
     }
 
     /// Nobody waits any more. The queue drops what is cancelled when its turn comes.
     fn drop_out(&self, seat: &mut Seat) {
         seat.is_cancelled = true;
-        if let Some((worker, life)) = seat.worker.take() {
-            worker.cancel(life, self.id());
+        seat.note_kind(self);
+        match seat.worker.take() {
+            Some((worker, life)) => worker.cancel(life, self.id()),
+            None => self.pool.is_given_up(),
         }
         if let Some(mut parked) = seat.parked.take() {
             parked.close(&self.caller);

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use mcplane::budget::Charge;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
 use mcplane::proto::frame::lines::{self, Lines};
@@ -44,6 +45,9 @@ const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// come so far. Else one that reads nothing while it writes its own answers, and is not read for that,
 /// would wait for ever.
 const UNREAD_BYTES_MAX: usize = BACKLOG_BYTES_MAX + 2 * MESSAGE_BYTES_MAX;
+
+/// Bytes of a line in which its id is looked for when the rest is given up.
+const BEGIN_BYTES: usize = 256;
 
 /// Lines in a row that are no messages, after which an upstream is not one.
 const STRAYS_MAX: u32 = 10_000;
@@ -79,6 +83,8 @@ pub(crate) struct Drive<'a> {
     pub(super) pool: &'a Arc<Pool>,
     pub(super) session: ClientSession<Tag>,
     pub(super) out: Output,
+    /// For the beginning of a line that is not whole yet.
+    coming: Charge,
     leave_at: Option<Instant>,
     /// When an upstream that is not read any more is given up.
     stalled: Option<Instant>,
@@ -107,6 +113,7 @@ impl<'a> Drive<'a> {
             pool,
             session,
             out,
+            coming: Charge::default(),
             leave_at: None,
             stalled: None,
             strays_in_row: 0,
@@ -199,7 +206,7 @@ impl<'a> Drive<'a> {
     /// The whole lines of the input, while their answers find room and `turn`, in lines, lasts.
     fn take_lines(&mut self, lines: &mut Lines, input: &mut BytesMut, turn: &mut usize) {
         if input.is_empty() {
-            return;
+            return self.coming.shrink(0);
         }
         let now = clock::now();
         while *turn > 0
@@ -211,6 +218,21 @@ impl<'a> Drive<'a> {
                 Ok(line) => self.line(now, line),
                 Err(error) => self.too_long(&error.to_string()),
             }
+        }
+        // Whole lines have their turn soon.
+        if *turn > 0 && self.out.backlog() <= UNREAD_BYTES_MAX {
+            self.hold(lines, input);
+        }
+    }
+
+    /// Charges what has come of a line. One for which there is no room is given up.
+    fn hold(&mut self, lines: &mut Lines, input: &mut BytesMut) {
+        self.coming.shrink(input.len());
+        if !self.pool.shared.questions.cover(&mut self.coming, input.len()) {
+            let begin = input.split_to(input.len().min(BEGIN_BYTES));
+            lines.give_up(input);
+            self.coming.shrink(0);
+            self.no_room(&begin);
         }
     }
 
@@ -414,7 +436,7 @@ impl<'a> Drive<'a> {
             }
             (ClientEvent::Asked(method), Some(message)) => self.asked(method, message, None),
             (ClientEvent::Withdrawn(id), Some(message)) => {
-                self.pool.questions.withdrawn(self.worker, &id, message);
+                self.pool.shared.questions.withdrawn(self.worker, &id, message);
             }
             (ClientEvent::Notification(method, _), Some(message)) => self.heard(method, message),
             (ClientEvent::Handled, Some(message))
@@ -469,6 +491,7 @@ impl<'a> Drive<'a> {
                 era::replay::round(call, round, message, peer);
             }
             (Answer::Complete(_) | Answer::Error(_), Some(message)) => {
+                self.pool.went_well(call);
                 self.worker.timeouts.store(0, Ordering::Relaxed);
                 if self.worker.state() == State::Degraded {
                     self.worker.set_state(State::Healthy);

@@ -10,6 +10,7 @@ use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
+use super::keyed::Key;
 use super::pool::Pool;
 use super::worker::{State, Worker, unavailable};
 use crate::clock;
@@ -17,6 +18,8 @@ use crate::clock;
 /// Workers with one queue.
 pub(crate) struct Lane {
     pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
+    /// Whose workers they are, in the keyed modes; spare ones are nobody's.
+    pub(super) key: Option<Key>,
     queue: Mutex<Queue>,
     pub(crate) queued: AtomicUsize,
     /// When it last had a call, for the keyed modes.
@@ -39,8 +42,9 @@ pub(super) enum Refused {
 }
 
 impl Lane {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(key: Option<Key>) -> Self {
         Self {
+            key,
             workers: ArcSwap::default(),
             queue: Mutex::default(),
             queued: AtomicUsize::new(0),
@@ -127,23 +131,30 @@ impl Lane {
 
     pub(super) fn expire(&self, patience: Duration, each: impl Fn(&Call)) {
         let now = clock::now();
-        let late = |(since, call): &(Instant, Arc<Call>)| {
-            !call.is_wanted() || now.duration_since(*since) >= patience
+        let late = |since: Instant, call: &Call| {
+            !call.is_wanted() || now.duration_since(since) >= patience
         };
-        let mut expired = Vec::new();
+        self.extract(late).iter().for_each(|call| each(call));
+    }
+
+    /// Takes the calls out for which this holds, given since when they wait.
+    pub(super) fn extract(&self, is_meant: impl Fn(Instant, &Call) -> bool) -> Vec<Arc<Call>> {
+        let mut taken = Vec::new();
         {
             let mut queue = self.queue();
             for calls in queue.waiting.values_mut() {
-                let (gone, stay) = std::mem::take(calls).into_iter().partition(late);
+                let (gone, stay) = std::mem::take(calls)
+                    .into_iter()
+                    .partition(|(since, call)| is_meant(*since, call));
                 *calls = stay;
-                expired.extend::<VecDeque<_>>(gone);
+                taken.extend(VecDeque::into_iter(gone).map(|(_, call)| call));
             }
             queue.waiting.retain(|_, calls| !calls.is_empty());
             let Queue { turns, waiting, .. } = &mut *queue;
             turns.retain(|caller| waiting.contains_key(caller));
         }
-        self.queued.fetch_sub(expired.len(), Ordering::AcqRel);
-        expired.iter().for_each(|(_, call)| each(call));
+        self.queued.fetch_sub(taken.len(), Ordering::AcqRel);
+        taken
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -161,10 +172,18 @@ impl Lane {
 }
 
 impl Pool {
-    /// How many calls of one client may wait for its answers: half of the places.
+    /// How many calls of one client may wait for its answers: all places but one.
     pub(crate) fn question_share(&self) -> usize {
         let places = self.settings.workers_limit() as usize * self.settings.calls_limit() as usize;
         if self.settings.mode.is_keyed() { usize::MAX } else { places.saturating_sub(1).max(1) }
+    }
+
+    /// A call was given up before a worker had it, in a queue of either era.
+    pub(super) fn is_given_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+        if let Some(other) = self.other() {
+            other.given_up.store(true, Ordering::Release);
+        }
     }
 
     /// Lets a call wait, if there is room.
@@ -176,17 +195,17 @@ impl Pool {
             return call.fail(&unavailable(why));
         }
         let max = self.settings.queue as usize;
-        if lane.queued.load(Ordering::Acquire) >= max {
-            // Calls that were cancelled while they waited take no place.
-            lane.expire(Duration::MAX, |_| {});
+        if lane.queued.load(Ordering::Acquire) >= max && self.given_up.swap(false, Ordering::AcqRel)
+        {
+            self.lanes().iter().for_each(|lane| lane.expire(Duration::MAX, |_| {}));
         }
         if lane.queued.fetch_add(1, Ordering::AcqRel) >= max {
             lane.queued.fetch_sub(1, Ordering::AcqRel);
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
             let why = format!(
                 "server `{}` is overloaded: {} calls run on each of its {} workers and {max} wait; \
                  try again later",
-                self.name,
+                self.shared.name,
                 self.settings.calls_limit(),
                 workers.len()
             );
@@ -199,7 +218,7 @@ impl Pool {
             return match refused {
                 Refused::Closed(call) => self.admit(call),
                 Refused::Share(call) => {
-                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    self.shared.refused.fetch_add(1, Ordering::Relaxed);
                     let why = format!("{share} calls of this client wait already");
                     call.fail(&ErrorObject::new(Code::OVERLOADED, why));
                 }

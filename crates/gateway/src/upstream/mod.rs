@@ -3,21 +3,24 @@
 //! * this file — what it offers, and when that is asked for again.
 //! * `listening` — being told of changes by an upstream of 2026-07-28.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — which worker gets a call; `lane` — where calls wait for one;
-//!   `turn` — where they wait for their tool.
+//! * `pool` — which worker gets a call; `keyed` — those of one client; `sides` — those of its era;
+//!   `lane` — where calls wait for one; `turn` — where they wait for their tool; `blame` — which end it.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
 //! * `worker` — one of them; `drive` — the loop of its connection; `owner` — whose it is what an
 //!   upstream says and that names no call; `voices` — who may still say something.
 //! * `call` — one request on its way; `address` — what clients hear of where an upstream is.
 
 pub(crate) mod address;
+mod blame;
 pub(crate) mod call;
 mod drive;
+pub(crate) mod keyed;
 mod lane;
 mod listening;
 pub(crate) mod lists;
 mod owner;
 pub(crate) mod pool;
+mod sides;
 pub(crate) mod start;
 pub(crate) mod supervise;
 #[cfg(test)]
@@ -42,6 +45,7 @@ use tokio::time::{Instant as Moment, sleep, sleep_until, timeout};
 use crate::catalog::{Changes, Health, Kind, Loaded, Offer, Store};
 use crate::clock;
 use crate::config::{Gateway as Settings, Server};
+use keyed::Key;
 use listening::Listens;
 use lists::{ListState, Reading, Step};
 use pool::{Heard, Pool, Trouble};
@@ -96,8 +100,8 @@ pub(crate) struct Means {
 pub(crate) enum News {
     /// Its offer may be another one, and this is what it said has changed.
     Offer(Arc<str>, Changes),
-    /// A resource of it has changed.
-    Updated(Arc<str>, String),
+    /// A resource of it has changed: in the keyed modes, for the clients of this worker.
+    Updated(Arc<str>, String, Option<Key>),
     /// Something is wrong with it.
     Trouble(Arc<str>, String),
 }
@@ -351,8 +355,9 @@ impl Ear {
             Heard::Trouble(trouble) => {
                 tell(&self.news, News::Trouble(Arc::clone(&self.upstream.name), trouble), false);
             }
-            Heard::Updated(uri) => {
-                tell(&self.news, News::Updated(Arc::clone(&self.upstream.name), uri), false);
+            Heard::Updated(worker, uri) => {
+                let key = watch::key_of(&worker);
+                tell(&self.news, News::Updated(Arc::clone(&self.upstream.name), uri, key), false);
             }
         }
     }
@@ -479,13 +484,18 @@ impl Ear {
 
 /// A time of this length, or up to a quarter longer.
 fn later(time: Duration) -> Duration {
-    jittered(time) + time / 4
+    time + part(time / 4)
 }
 
 /// A pause of about this length: what failed together is not to be tried again together.
 fn jittered(pause: Duration) -> Duration {
-    let random = RandomState::new().hash_one(()) % 512;
-    pause * 3 / 4 + pause / 1024 * u32::try_from(random).unwrap_or_default()
+    pause * 3 / 4 + part(pause / 2)
+}
+
+/// A random part of it.
+fn part(most: Duration) -> Duration {
+    let random = RandomState::new().hash_one(()) % 1024;
+    most / 1024 * u32::try_from(random).unwrap_or_default()
 }
 
 /// Waits until every upstream is ready, or for as long as `most`.

@@ -12,6 +12,7 @@ use mcplane::server::relay::Caller;
 use super::call::Call;
 use super::drive::{Drive, End, Tag};
 use super::pool::Heard;
+use crate::era::questions::no_room;
 use crate::{clock, era};
 
 impl Drive<'_> {
@@ -42,7 +43,14 @@ impl Drive<'_> {
                  this belongs to; mode `exclusive`, `per_session` or `per_principal` can tell"
             )),
             Owner::Call(call) => {
-                match self.pool.questions.ask(self.worker, &call, &id, method, message, revision) {
+                match self.pool.shared.questions.ask(
+                    self.worker,
+                    &call,
+                    &id,
+                    method,
+                    message,
+                    revision,
+                ) {
                     None => return,
                     Some(error) => {
                         write::error(&mut self.out, message.part(Part::Id), &error);
@@ -92,7 +100,7 @@ impl Drive<'_> {
 
     /// Something was said that is passed on to nobody.
     fn nobodys(&mut self, owner: &Owner) {
-        self.pool.unowned.fetch_add(1, Ordering::Relaxed);
+        self.pool.shared.unowned.fetch_add(1, Ordering::Relaxed);
         if matches!(owner, Owner::Nobody) {
             self.voices.caught();
         }
@@ -107,8 +115,12 @@ impl Drive<'_> {
             },
             Method::ResourcesUpdated => {
                 if let Some(uri) = message.text(Part::Uri) {
-                    self.pool.hear(Heard::Updated(uri.into_owned()));
+                    let worker = Arc::clone(self.worker);
+                    self.pool.hear(Heard::Updated(worker, uri.into_owned()));
                 }
+            }
+            Method::ElicitationComplete => {
+                self.pool.shared.questions.completions.done(self.worker, message);
             }
             Method::ToolsListChanged
             | Method::PromptsListChanged
@@ -117,6 +129,22 @@ impl Drive<'_> {
             }
             _ => {}
         }
+    }
+
+    /// A message for which there was no room. Whose it was its beginning tells, as servers write it.
+    pub(super) fn no_room(&mut self, begin: &[u8]) {
+        let is_call = |id: &i64| matches!(self.session.tag(*id), Some(Tag::Call(_)));
+        let Some(id) = begun(begin).filter(is_call) else {
+            return self.too_long("a message for which there is no room, while others wait");
+        };
+        let start = self.out.len();
+        let error = no_room("an answer");
+        if let Some(Tag::Call(call)) = self.session.cancel(id, &error.message, &mut self.out) {
+            call.fail(&error);
+            self.voices.cut(&call);
+            self.pool.release(self.worker, &call);
+        }
+        self.end_line(start);
     }
 
     /// A message that was too long to be read. Whose it was can only be told if there is one.
@@ -158,4 +186,26 @@ enum Owner {
     /// A call, or what another client's call has left behind.
     Late,
     Several(usize),
+}
+
+/// The id of a message of which there is only the beginning.
+fn begun(begin: &[u8]) -> Option<i64> {
+    const KEY: &[u8] = b"\"id\":";
+    let at = begin.windows(KEY.len()).position(|window| window == KEY)? + KEY.len();
+    let rest = begin.get(at..)?;
+    let len = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(rest.get(..len)?).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_message_is_in_its_beginning() {
+        assert_eq!(begun(br#"{"jsonrpc":"2.0","id":12,"result":{"#), Some(12));
+        for none in [r#"{"jsonrpc":"2.0","id":12"#, r#"{"id":"a""#, r#"{"result":{"a":1"#, ""] {
+            assert_eq!(begun(none.as_bytes()), None, "{none}");
+        }
+    }
 }

@@ -13,27 +13,30 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::error::ErrorObject;
 use mcplane::proto::method::Method;
 use mcplane::server::relay::{Caller, Seal};
 use mcplane::transport::process::mask_urls;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+use super::blame::Blame;
 use super::call::Call;
+use super::keyed::Key;
 use super::lane::Lane;
+use super::sides::{Learned, Other, Side};
 use super::start::Connect;
-use super::supervise::{self, Learned};
+use super::supervise;
 use super::worker::{Command, State, Worker, unavailable};
 use super::{Means, address};
 use crate::clock;
-use crate::config::{Mode, Policy, Server};
+use crate::config::{Policy, Server};
 use crate::era::questions::Questions;
 
 /// Timeouts in a row after which a worker gets nothing before it has answered a probe.
 const TIMEOUTS_MAX: u32 = 3;
 
 /// How long a worker that is told to leave may still work on its calls.
-const LEAVE_TIME: Duration = Duration::from_secs(5);
+pub(super) const LEAVE_TIME: Duration = Duration::from_secs(5);
 
 /// What the upstream's task must know of.
 pub(crate) enum Heard {
@@ -47,49 +50,65 @@ pub(crate) enum Heard {
     Listening(Arc<Worker>),
     /// It does not any more, or would not. Whether it never will.
     ListenEnded(Arc<Worker>, bool),
-    Updated(String),
+    /// A resource has changed, as this worker says.
+    Updated(Arc<Worker>, String),
     Trouble(String),
 }
 
-/// The workers of one upstream.
+/// The workers of one upstream that are spoken to in one era.
 pub(crate) struct Pool {
-    pub(crate) name: Arc<str>,
     pub(crate) settings: Server,
-    call_timeout: Option<Duration>,
-    /// How long a question may keep a place that others wait for.
-    pub(crate) question_timeout: Duration,
+    pub(crate) shared: Shared,
+    pub(super) side: Side,
     /// One for each worker that there may be: a worker has one until its process is gone.
     pub(crate) places: Arc<Semaphore>,
-    /// How many processes the gateway starts at the same time.
-    pub(crate) starts: Arc<Semaphore>,
-    pub(crate) connect: Arc<dyn Connect>,
-    /// What binds the states of a modern upstream to their clients.
-    pub(crate) seal: Seal,
     /// The lane of `shared` and `exclusive`; of the keyed modes, the spare workers.
-    common: Arc<Lane>,
-    keyed: Mutex<HashMap<Key, Arc<Lane>>>,
-    turns: HashMap<String, Arc<Semaphore>>,
-    /// Calls that wait for one of them.
+    pub(super) common: Arc<Lane>,
+    pub(super) keyed: Mutex<HashMap<Key, Arc<Lane>>>,
+    /// Calls that wait for their turn.
     pub(super) in_turn: AtomicUsize,
+    /// A call was given up while it waited: it takes no place in its queue.
+    pub(super) given_up: AtomicBool,
     hasher: RandomState,
     clock: AtomicU64,
-    numbers: AtomicUsize,
-    heard: mpsc::Sender<Heard>,
-    pub(crate) questions: Arc<Questions>,
-    /// Log messages and questions that could not be told whose they are.
-    pub(crate) unowned: AtomicU64,
     /// The upstream has asked something that named no call.
     pub(crate) asks: AtomicBool,
-    /// Calls that were refused because everything was full.
-    pub(crate) refused: AtomicU64,
-    pub(crate) learned: Learned,
+    pub(super) learned: Learned,
+    /// Its workers answer when they are asked whether they do.
+    pub(super) answers_probes: AtomicBool,
     pub(crate) trouble: ArcSwapOption<Trouble>,
     pub(crate) closing: watch::Sender<Option<Instant>>,
     /// Why calls are refused, once it closes.
     closed: OnceLock<&'static str>,
     /// Held by every task of the pool: when the last is gone, so are its processes.
-    pub(crate) alive: Mutex<Option<mpsc::Sender<()>>>,
+    alive: Mutex<Option<mpsc::Sender<()>>>,
     gone: tokio::sync::Mutex<mpsc::Receiver<()>>,
+}
+
+/// What the pools of one upstream have in common.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) name: Arc<str>,
+    call_timeout: Option<Duration>,
+    /// How long a question may keep a place that others wait for.
+    pub(crate) question_timeout: Duration,
+    /// How many processes the gateway starts at the same time.
+    pub(crate) starts: Arc<Semaphore>,
+    pub(crate) connect: Arc<dyn Connect>,
+    /// What binds the states of a modern upstream to their clients.
+    pub(crate) seal: Seal,
+    /// Of the tools with a limit of their own.
+    turns: Arc<HashMap<String, Arc<Semaphore>>>,
+    numbers: Arc<AtomicUsize>,
+    heard: mpsc::Sender<Heard>,
+    pub(crate) questions: Arc<Questions>,
+    pub(super) blame: Arc<Blame>,
+    /// A client has set a log level.
+    pub(super) has_levels: Arc<AtomicBool>,
+    /// Log messages and questions that could not be told whose they are.
+    pub(crate) unowned: Arc<AtomicU64>,
+    /// Calls that were refused because everything was full.
+    pub(crate) refused: Arc<AtomicU64>,
 }
 
 /// What is wrong with an upstream.
@@ -101,13 +120,6 @@ pub(crate) struct Trouble {
     pub(crate) full: String,
 }
 
-/// Whose worker it is, in the keyed modes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    Session(u64),
-    Principal(Option<Arc<str>>),
-}
-
 impl Pool {
     pub(crate) fn new(
         name: Arc<str>,
@@ -116,37 +128,54 @@ impl Pool {
         means: &Means,
         heard: mpsc::Sender<Heard>,
     ) -> Arc<Self> {
-        let (alive, gone) = mpsc::channel(1);
         let turns = settings.tools.concurrency.iter();
         let turns =
             turns.map(|(tool, max)| (tool.clone(), Arc::new(Semaphore::new(*max as usize))));
-        Arc::new(Self {
+        let shared = Shared {
             name,
-            turns: turns.collect(),
-            in_turn: AtomicUsize::new(0),
-            places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
             call_timeout,
             question_timeout,
             starts: Arc::clone(&means.starts),
             connect: Arc::clone(&means.connect),
             seal: means.seal.clone(),
-            common: Arc::new(Lane::new()),
+            turns: Arc::new(turns.collect()),
+            numbers: Arc::default(),
+            heard,
+            questions: Arc::default(),
+            blame: Arc::default(),
+            has_levels: Arc::default(),
+            unowned: Arc::default(),
+            refused: Arc::default(),
+        };
+        Self::build(settings, Side::Own(Other::default()), shared)
+    }
+
+    /// Another pool of the same upstream.
+    pub(super) fn sibling(&self, settings: Server, side: Side) -> Arc<Self> {
+        Self::build(settings, side, self.shared.clone())
+    }
+
+    fn build(settings: Server, side: Side, shared: Shared) -> Arc<Self> {
+        let (alive, gone) = mpsc::channel(1);
+        Arc::new(Self {
+            in_turn: AtomicUsize::new(0),
+            given_up: AtomicBool::new(false),
+            places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
+            common: Arc::new(Lane::new(None)),
             keyed: Mutex::default(),
             hasher: RandomState::new(),
             clock: AtomicU64::new(0),
-            numbers: AtomicUsize::new(0),
-            heard,
-            questions: Arc::default(),
-            unowned: AtomicU64::new(0),
             asks: AtomicBool::new(false),
-            refused: AtomicU64::new(0),
             learned: Learned::new(settings.revision),
+            answers_probes: AtomicBool::new(false),
             trouble: ArcSwapOption::empty(),
             closing: watch::Sender::new(None),
             closed: OnceLock::new(),
             alive: Mutex::new(Some(alive)),
             gone: tokio::sync::Mutex::new(gone),
+            side,
             settings,
+            shared,
         })
     }
 
@@ -160,23 +189,31 @@ impl Pool {
 
     /// Ends every worker: calls in flight may finish until `deadline`, then processes are stopped.
     /// `why` is what calls hear that still wait, or come then.
-    pub(crate) async fn close(&self, deadline: Instant, why: &'static str) {
+    pub(crate) async fn close(self: &Arc<Self>, deadline: Instant, why: &'static str) {
         let _ = self.closed.set(why);
         self.closing.send_replace(Some(deadline));
         for worker in self.workers() {
             self.retire(&worker, deadline);
         }
         for lane in self.lanes() {
-            lane.close(|call| call.fail(&unavailable(why)));
+            lane.close(|call| self.admit(call));
+        }
+        if let Some(other) = self.take_other() {
+            Box::pin(other.close(deadline, why)).await;
         }
         drop(self.alive.lock().unwrap_or_else(PoisonError::into_inner).take());
         // Nobody sends anything: this waits for the last sender to go.
         let _ = self.gone.lock().await.recv().await;
     }
 
+    /// What keeps [`Pool::close`] waiting; `None` once that has begun to.
+    pub(super) fn hold(&self) -> Option<mpsc::Sender<()>> {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// How long a call may go without an answer.
     pub(crate) const fn patience(&self) -> Option<Duration> {
-        self.call_timeout
+        self.shared.call_timeout
     }
 
     /// The answer to an upstream that asks for roots outside of any call.
@@ -188,7 +225,7 @@ impl Pool {
 
     /// Takes a call on: to a worker, or into the queue. It ends with an error if there is no room.
     pub(crate) fn submit(self: &Arc<Self>, call: Arc<Call>, tool: Option<&str>) {
-        if let Some(turns) = tool.and_then(|tool| self.turns.get(tool)) {
+        if let Some(turns) = tool.and_then(|tool| self.shared.turns.get(tool)) {
             call.seat().turns = Some(Arc::clone(turns));
         }
         self.resubmit(call);
@@ -206,9 +243,16 @@ impl Pool {
         }
     }
 
-    pub(super) fn admit(self: &Arc<Self>, call: Arc<Call>) {
+    /// Takes a call on that belongs to this pool.
+    pub(super) fn admit_here(self: &Arc<Self>, call: Arc<Call>) {
         if let Some(why) = self.closed.get() {
-            return call.fail(&unavailable(why));
+            return match self.side {
+                Side::Own(_) => call.fail(&unavailable(why)),
+                Side::Legacy(_) => self.admit(call),
+            };
+        }
+        if self.refuses(&call) {
+            return;
         }
         let lane = match self.lane(&call.caller) {
             Ok(lane) => lane,
@@ -289,12 +333,14 @@ impl Pool {
             if let Some(peer) = worker.peer.load_full() {
                 self.learned.met(&peer);
             }
+            self.sort();
             if let Some(lane) = worker.lane.get() {
                 self.advance(lane);
             }
         }
-        let is_vital = !matches!(heard, Heard::Updated(_) | Heard::Trouble(_));
-        super::tell(&self.heard, heard, is_vital);
+        let heard = self.word(heard);
+        let is_vital = !matches!(heard, Heard::Updated(..) | Heard::Trouble(_));
+        super::tell(&self.shared.heard, heard, is_vital);
     }
 
     /// Something is wrong.
@@ -318,7 +364,9 @@ impl Pool {
             let Some(next) = lane.peek() else { return };
             let Some(worker) = self.pick(lane, &next) else { return };
             match lane.pop() {
-                Some(call) if call.is_wanted() => self.hand(&worker, call),
+                Some(call) if call.is_wanted() && !self.refuses(&call) => {
+                    self.hand(&worker, call);
+                }
                 _ => drop(worker.in_flight.fetch_sub(1, Ordering::AcqRel)),
             }
         }
@@ -335,43 +383,9 @@ impl Pool {
         for lane in self.lanes() {
             // Where no worker is about to be ready, waiting is like waiting for an answer.
             let is_lost = lane.workers.load().iter().all(does_not_answer);
-            let most = self.call_timeout.filter(|_| is_lost).unwrap_or(patience);
+            let most = self.shared.call_timeout.filter(|_| is_lost).unwrap_or(patience);
             lane.expire(most.min(patience), |call| call.fail(&unavailable(&why)));
         }
-    }
-
-    /// A connection that lasted has ended.
-    pub(crate) fn ended(self: &Arc<Self>, caller: &Caller) {
-        let (Mode::PerSession, Some(connection)) = (self.settings.mode, caller.connection) else {
-            return;
-        };
-        let (lane, left) = {
-            let mut keyed = self.keyed();
-            (keyed.remove(&Key::Session(connection)), keyed.len())
-        };
-        lane.into_iter().for_each(|lane| self.leave(&lane));
-        self.restock(left);
-    }
-
-    /// Stops the workers of keys that have been idle for too long.
-    pub(crate) fn stop_idle(self: &Arc<Self>, after: Duration) {
-        let (idle, left): (Vec<_>, _) = {
-            let mut keyed = self.keyed();
-            let is_idle = |lane: &Lane| lane.is_idle() && lane.idle_for() >= after;
-            let idle = keyed.extract_if(|_, lane| is_idle(lane)).map(|(_, lane)| lane).collect();
-            (idle, keyed.len())
-        };
-        idle.iter().for_each(|lane| self.leave(lane));
-        self.restock(left);
-    }
-
-    /// The worker that a caller watches resources through; all of them if they are shared.
-    pub(crate) fn workers_of(&self, caller: &Caller) -> Vec<Arc<Worker>> {
-        if !self.settings.mode.is_keyed() {
-            return self.common.workers.load().to_vec();
-        }
-        let Some(key) = self.key(caller) else { return Vec::new() };
-        self.keyed().get(&key).map(|lane| lane.workers.load().to_vec()).unwrap_or_default()
     }
 
     /// Every worker there is.
@@ -385,7 +399,8 @@ impl Pool {
     }
 
     pub(crate) fn queued(&self) -> usize {
-        self.lanes().iter().map(|lane| lane.queued.load(Ordering::Relaxed)).sum()
+        let here: usize = self.lanes().iter().map(|lane| lane.queued.load(Ordering::Relaxed)).sum();
+        here + self.other().map_or(0, |other| other.queued())
     }
 
     /// Whether no call runs or waits here.
@@ -394,6 +409,12 @@ impl Pool {
         self.in_turn.load(Ordering::Acquire) == 0
             && self.queued() == 0
             && !self.workers().iter().any(is_busy)
+            && self.other().is_none_or(|other| other.is_idle())
+    }
+
+    /// How often a worker was given a call.
+    pub(super) fn uses(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -426,92 +447,27 @@ impl Pool {
     }
 
     /// Ends a worker of no more use, and starts another one in its place: that is a restart too.
-    pub(crate) fn replace(self: &Arc<Self>, worker: &Arc<Worker>) {
+    /// What it works on may end within this time.
+    pub(crate) fn replace(self: &Arc<Self>, worker: &Arc<Worker>, leave: Duration) {
         let lane = worker.lane.get().map_or(&self.common, |lane| lane);
         lane.remove(worker);
-        self.retire(worker, clock::now() + LEAVE_TIME);
+        self.retire(worker, clock::now() + leave);
         if !self.is_closing() {
             self.add_worker(lane, Some(worker));
         }
     }
 
-    fn leave(&self, lane: &Lane) {
-        let deadline = clock::now() + LEAVE_TIME;
-        lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
-        lane.close(|call| call.fail(&unavailable("its session has ended")));
-    }
-
     fn hand(self: &Arc<Self>, worker: &Arc<Worker>, call: Arc<Call>) {
-        worker.used.store(self.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
+        worker.used.store(now, Ordering::Relaxed);
+        call.given.store(now, Ordering::Relaxed);
         if let Err(Command::Call(call)) = worker.send(Command::Call(call)) {
             self.again(worker, call);
         }
     }
 
-    /// The lane of a caller. A keyed one is made when it is first needed.
-    fn lane(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Lane>, ErrorObject> {
-        if !self.settings.mode.is_keyed() {
-            return Ok(Arc::clone(&self.common));
-        }
-        let Some(key) = self.key(caller) else {
-            let why = format!(
-                "server `{}` has a worker for each session, and this request belongs to none: use \
-                 a connection that lasts, authenticate, or set mode = \"exclusive\"",
-                self.name
-            );
-            return Err(ErrorObject::new(Code::INVALID_REQUEST, why));
-        };
-        let mut keyed = self.keyed();
-        if let Some(lane) = keyed.get(&key) {
-            lane.touch();
-            return Ok(Arc::clone(lane));
-        }
-        let max = self.settings.workers_limit() as usize;
-        if keyed.len() >= max {
-            let idle = keyed.iter().filter(|(_, lane)| lane.is_idle());
-            let oldest = idle.max_by_key(|(_, lane)| lane.idle_for()).map(|(key, _)| key.clone());
-            match oldest.and_then(|key| keyed.remove(&key)) {
-                Some(lane) => self.leave(&lane),
-                None => {
-                    self.refused.fetch_add(1, Ordering::Relaxed);
-                    let why = format!("all {max} workers of server `{}` are taken", self.name);
-                    return Err(ErrorObject::new(Code::OVERLOADED, why));
-                }
-            }
-        }
-        let lane = Arc::new(Lane::new());
-        match self.common.take() {
-            Some(spare) => {
-                let _ = spare.lane.set(Arc::clone(&lane));
-                self.hear(Heard::Taken(Arc::clone(&spare)));
-                lane.add(spare);
-            }
-            None => self.add_worker(&lane, None),
-        }
-        keyed.insert(key, Arc::clone(&lane));
-        self.restock(keyed.len());
-        Ok(lane)
-    }
-
-    /// Spare workers for the next keys, as far as there is room beside those that are in use.
-    fn restock(self: &Arc<Self>, keys: usize) {
-        let room = (self.settings.workers_limit() as usize).saturating_sub(keys);
-        let spare = self.common.workers.load().len();
-        let wanted = room.min(self.settings.workers as usize);
-        (spare..wanted).for_each(|_| self.add_worker(&self.common, None));
-    }
-
-    pub(super) fn key(&self, caller: &Caller) -> Option<Key> {
-        let principal = || Key::Principal(caller.principal.clone());
-        match (self.settings.mode, caller.connection) {
-            (Mode::PerSession, Some(connection)) => Some(Key::Session(connection)),
-            (Mode::PerSession, None) => caller.principal.is_some().then(principal),
-            _ => Some(principal()),
-        }
-    }
-
-    fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
+        let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let (worker, commands) = Worker::new(number);
         if let Some(old) = replaced {
             worker.succeed(old);
@@ -578,7 +534,7 @@ impl Pool {
         }
     }
 
-    fn lanes(&self) -> Vec<Arc<Lane>> {
+    pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
         let mut lanes = vec![Arc::clone(&self.common)];
         lanes.extend(self.keyed().values().cloned());
         lanes

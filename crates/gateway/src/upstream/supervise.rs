@@ -2,25 +2,26 @@
 //! those that are idle or too big.
 
 use std::hash::RandomState;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use mcplane::proto::error::Code;
 use mcplane::proto::method::Method;
-use mcplane::proto::session::{ClientConfig, EraChoice, HandshakeError, Ids, Peer};
+use mcplane::proto::session::{ClientConfig, HandshakeError, Ids};
 use mcplane::proto::types::{ClientCapabilities, Implementation};
-use mcplane::proto::version::{Era, Revision};
-use mcplane::transport::process::{Running, Tree};
+use mcplane::proto::version::Era;
+use mcplane::transport::process::{Running, Tree, mask_urls};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{interval, sleep, sleep_until, timeout_at};
 
 use super::address;
 use super::drive::{Drive, End};
-use super::pool::{Pool, Trouble};
+use super::pool::{Heard, LEAVE_TIME, Pool, Trouble};
+use super::sides::Side;
 use super::start::Connected;
-use super::worker::{Command, State, Worker, is_modern, unavailable};
+use super::worker::{Command, State, Worker, unavailable};
 use crate::clock;
-use crate::config::Speaks;
 
 /// How long a process may take to end after it has closed its stdout, to tell how it ended.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
@@ -30,6 +31,9 @@ pub(super) const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How long the handshake may take, unless a person must approve the server first.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long it may take where the upstream has been met in the other era.
+const TRIAL_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The pause before a start that is not to be.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -42,45 +46,8 @@ const SHORT_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) const APPROVAL_AFTER: (Duration, Duration) =
     (Duration::from_secs(3), Duration::from_secs(15));
 
-/// The pause before a quarantined worker is probed, and how long the probe may take.
-const PROBE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(2));
-
-/// Probes without an answer after which a worker is replaced.
-const PROBES_MAX: u32 = 3;
-
-/// What [`Learned`] has of a modern upstream: this, and the place of its revision among all.
-const MODERN: u8 = 2;
-
-/// What the gateway has learned of what an upstream speaks, so that it is asked only once.
-pub(crate) struct Learned(AtomicU8, Speaks);
-
-impl Learned {
-    pub(crate) const fn new(said: Speaks) -> Self {
-        Self(AtomicU8::new(0), said)
-    }
-
-    pub(crate) fn met(&self, peer: &Peer) {
-        let at = Revision::ALL.iter().position(|known| *known == peer.revision).unwrap_or(0);
-        let modern = u8::try_from(at).unwrap_or(0).saturating_add(MODERN);
-        self.0.store(if is_modern(peer.revision) { modern } else { 1 }, Ordering::Relaxed);
-    }
-
-    fn is_legacy(&self) {
-        self.0.store(1, Ordering::Relaxed);
-    }
-
-    fn choice(&self) -> EraChoice {
-        match (self.1, self.0.load(Ordering::Relaxed)) {
-            (Speaks::Revision(revision), _) => EraChoice::Only(revision),
-            (Speaks::Legacy, _) | (Speaks::Auto, 1) => EraChoice::Legacy,
-            (Speaks::Auto, met) => {
-                let at = met.checked_sub(MODERN).map(usize::from);
-                let revision = at.and_then(|at| Revision::ALL.get(at));
-                revision.map_or(EraChoice::Auto, |revision| EraChoice::Only(*revision))
-            }
-        }
-    }
-}
+/// The pause before a quarantined worker is probed of which nobody knows whether it answers probes.
+const PROBE_PAUSE: Duration = Duration::from_secs(15);
 
 /// Starts a worker, and keeps starting it until the pool closes or the worker is let go. To take
 /// another one's place is to be started again: that may need a pause first.
@@ -91,7 +58,7 @@ pub(super) fn spawn(
     replaces: bool,
 ) {
     let pool = Arc::clone(pool);
-    let alive = pool.alive.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let alive = pool.hold();
     if alive.is_none() {
         return;
     }
@@ -105,6 +72,23 @@ pub(super) fn spawn(
         supervisor.give_back(&pool, &worker);
         drop(alive);
     });
+}
+
+/// How one life of a worker went.
+struct Life {
+    end: End,
+    /// What there is to say about the end on this machine.
+    report: Option<String>,
+    was_ready: bool,
+    /// It was ended by a call, as far as can be told.
+    is_blamed: bool,
+}
+
+impl Life {
+    /// One that did not come to it.
+    const fn of(end: End, report: Option<String>) -> Self {
+        Self { end, report, was_ready: false, is_blamed: false }
+    }
 }
 
 struct Supervisor {
@@ -129,8 +113,10 @@ impl Supervisor {
                 return;
             }
             let began = clock::now();
-            let (end, report, was_ready) = self.live(pool, worker, &mut closing).await;
+            let Life { end, report, was_ready, is_blamed } =
+                self.live(pool, worker, &mut closing).await;
             let is_late = matches!(&end, End::Refused(HandshakeError::TimedOut { .. }));
+            let is_refused = matches!(&end, End::Refused(error) if is_verdict(error));
             let short = match end {
                 End::Left => return,
                 End::Respawn => {
@@ -145,10 +131,22 @@ impl Supervisor {
                 End::Broken(why) => why,
             };
             let full = report.map_or_else(|| short.clone(), |report| format!("{short}: {report}"));
+            if !was_ready && pool.has_no_legacy(is_refused) {
+                if !is_refused {
+                    let why = "older clients are translated for, since it does not start for them";
+                    pool.hear(Heard::Trouble(mask_urls(&format!("{why}: {full}"))));
+                }
+                return;
+            }
             pool.troubled(Trouble { short, full });
             self.give_back(pool, worker);
             if is_late {
                 pool.give_up(worker);
+            }
+            // Whose call it was pays for it.
+            if is_blamed && pool.settings.restart.budget > 0 {
+                worker.restarts.fetch_add(1, Ordering::Relaxed);
+                continue;
             }
             let lived = was_ready && clock::now().duration_since(began) > Duration::from_secs(1);
             if !self.pause(pool, worker, lived, &mut closing).await {
@@ -167,7 +165,7 @@ impl Supervisor {
     ) {
         // The first may have been let go: then the next one goes ahead.
         let is_first = || pool.workers().first().is_none_or(|w| w.number >= worker.number);
-        while !is_first() && pool.learned.0.load(Ordering::Relaxed) == 0 {
+        while !is_first() && !pool.learned.is_known() {
             let first_failed = pool.trouble.load().is_some();
             if first_failed || pool.is_closing() || worker.state() == State::Leaving {
                 return;
@@ -179,30 +177,29 @@ impl Supervisor {
         }
     }
 
-    /// One life of the worker. Tells how it ended, what there is to say about that on this machine,
-    /// and whether it was ever ready.
+    /// One life of the worker.
     async fn live(
         &mut self,
         pool: &Arc<Pool>,
         worker: &Arc<Worker>,
         closing: &mut watch::Receiver<Option<Instant>>,
-    ) -> (End, Option<String>, bool) {
+    ) -> Life {
         let permit = tokio::select! {
-            permit = Arc::clone(&pool.starts).acquire_owned() => permit.ok(),
-            _ = closing.changed() => return (End::Left, None, false),
+            permit = Arc::clone(&pool.shared.starts).acquire_owned() => permit.ok(),
+            _ = closing.changed() => return Life::of(End::Left, None),
         };
         if worker.state() != State::Leaving {
             worker.set_state(State::Starting);
         }
         let connected = tokio::select! {
-            connected = pool.connect.connect(&pool.name, &pool.settings) => connected,
-            _ = closing.changed() => return (End::Left, None, false),
+            connected = pool.shared.connect.connect(&pool.shared.name, &pool.settings) => connected,
+            _ = closing.changed() => return Life::of(End::Left, None),
         };
         let Connected { mut reader, mut writer, mut running } = match connected {
             Ok(connected) => connected,
             Err(error) => {
                 let end = End::Broken("it cannot be started or reached".into());
-                return (end, Some(error.to_string()), false);
+                return Life::of(end, Some(error.to_string()));
             }
         };
         worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
@@ -217,7 +214,7 @@ impl Supervisor {
         worker.set_state(if leaves { State::Leaving } else { State::Starting });
         worker.pid.store(0, Ordering::Relaxed);
         drop((reader, writer));
-        let mut report = None;
+        let (mut report, had_process) = (None, running.is_some());
         if let Some(mut running) = running {
             if matches!(end, End::Broken(_) | End::Refused(HandshakeError::Closed { .. })) {
                 running.ended_within(EXIT_WAIT).await;
@@ -228,12 +225,14 @@ impl Supervisor {
             report = Some(running.report().to_string());
             stop(pool, running, self.place.clone());
         }
+        let is_blamed =
+            had_process && was_ready && !leaves && matches!(end, End::Broken(_)) && drive.blame();
         drive.abandon(&match &end {
             End::Broken(why) => address::hidden(why, pool),
             _ => "it was stopped".into(),
         });
         // However it ended, another one has its place already.
-        (if leaves { End::Left } else { end }, report, was_ready)
+        Life { end: if leaves { End::Left } else { end }, report, was_ready, is_blamed }
     }
 
     /// Waits until the worker may be started again. `false` if it is to end instead.
@@ -286,6 +285,11 @@ impl Supervisor {
     }
 }
 
+/// Whether the two sides will not meet another time either.
+const fn is_verdict(error: &HandshakeError) -> bool {
+    matches!(error, HandshakeError::NoCommonRevision { .. } | HandshakeError::Refused { .. })
+}
+
 /// How long to wait before the next start: not at all for one that lived, then longer each time.
 fn pause_before_next(pool: &Pool, worker: &Worker, lived: bool) -> Duration {
     let restart = &pool.settings.restart;
@@ -330,7 +334,7 @@ async fn ended(running: &mut Option<Running>) {
 
 /// Stops a process beside the worker's next start. The pool waits for it at its end.
 fn stop(pool: &Pool, mut running: Running, place: Option<Arc<OwnedSemaphorePermit>>) {
-    let alive = pool.alive.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let alive = pool.hold();
     tokio::spawn(async move {
         running.stop().await;
         drop((place, alive));
@@ -347,11 +351,16 @@ fn client_config(pool: &Pool) -> ClientConfig {
         .with_sampling_tools()
         .with_roots(false);
     let approval = pool.settings.approval.duration();
+    let usual = match pool.side {
+        Side::Own(_) => HANDSHAKE_TIME_MAX,
+        // Clients wait for it that can be served otherwise.
+        Side::Legacy(_) => TRIAL_TIME_MAX,
+    };
     ClientConfig {
         info: Implementation::new("mcplane", env!("CARGO_PKG_VERSION")),
         capabilities,
         choice: pool.learned.choice(),
-        timeout: if approval.is_zero() { HANDSHAKE_TIME_MAX } else { approval },
+        timeout: if approval.is_zero() { usual } else { approval },
         // Clients share the connection, and servers can be talked into many things.
         ids: Ids::Keyed(RandomState::new()),
     }
@@ -363,16 +372,18 @@ pub(super) fn tend(pool: &Arc<Pool>) {
     let pool = Arc::downgrade(pool);
     tokio::spawn(async move {
         let mut ticks = interval(Duration::from_secs(1));
+        let mut used = (0, clock::now());
         loop {
             ticks.tick().await;
             let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closing()) else { return };
             let approval = pool.settings.approval.duration();
             pool.expire_queues(QUEUE_TIME_MAX.max(approval));
-            pool.questions.expire(pool.question_timeout);
-            if let (true, Some(after)) =
-                (pool.settings.mode.is_keyed(), pool.settings.idle_stop.limit())
-            {
-                pool.stop_idle(after);
+            pool.shared.questions.expire(pool.shared.question_timeout);
+            if let Some(after) = pool.settings.idle_stop.limit() {
+                if pool.settings.mode.is_keyed() {
+                    pool.stop_idle(after);
+                }
+                pool.stop_unused(after, &mut used);
             }
             for worker in pool.workers() {
                 weigh(&pool, &worker).await;
@@ -392,39 +403,84 @@ async fn weigh(pool: &Arc<Pool>, worker: &Arc<Worker>) {
     if used > max.bytes() {
         let full = format!("a worker used {used} bytes of memory, and {max} is the most");
         pool.troubled(Trouble { short: "it used too much memory".into(), full });
-        pool.replace(worker);
+        pool.replace(worker, LEAVE_TIME);
     }
 }
 
+/// Asks a worker whether it still answers, if there is a reason to.
 fn look_at(pool: &Arc<Pool>, worker: &Arc<Worker>) {
-    if worker.state() == State::Quarantined && worker.probing.swap(1, Ordering::AcqRel) == 0 {
+    let every = pool.settings.probe.every.limit();
+    let is_due = match worker.state() {
+        State::Quarantined => true,
+        // What a URL leads to is somebody else's to start again.
+        State::Healthy | State::Degraded if pool.settings.command.is_some() => {
+            let is_late = worker.timeouts.load(Ordering::Relaxed) > 0;
+            let is_idle = worker.in_flight.load(Ordering::Acquire) == 0;
+            let was_long_ago = every.is_some_and(|every| worker.probed_before(every));
+            is_late && pool.answers_probes.load(Ordering::Relaxed) || is_idle && was_long_ago
+        }
+        _ => false,
+    };
+    if is_due && worker.probing.swap(1, Ordering::AcqRel) == 0 {
         let (pool, worker) = (Arc::clone(pool), Arc::clone(worker));
         tokio::spawn(async move {
-            probe(&pool, &worker).await;
+            if !answers(&pool, &worker).await {
+                pool.replace(&worker, Duration::ZERO);
+            }
+            worker.was_probed();
             worker.probing.store(0, Ordering::Release);
         });
     }
 }
 
-/// Asks a quarantined worker whether it still answers.
-async fn probe(pool: &Arc<Pool>, worker: &Arc<Worker>) {
-    for _ in 0..PROBES_MAX {
-        sleep(PROBE.0).await;
-        if worker.state() != State::Quarantined {
-            return;
+/// Whether a worker answers, as far as it can be judged.
+async fn answers(pool: &Arc<Pool>, worker: &Arc<Worker>) -> bool {
+    let settings = &pool.settings.probe;
+    let (state, calls) = (worker.state(), worker.calls.load(Ordering::Relaxed));
+    let is_late = worker.timeouts.load(Ordering::Relaxed) > 0;
+    let is_known = pool.answers_probes.load(Ordering::Relaxed);
+    let attempts = if is_late && is_known { 1 } else { settings.misses };
+    for _ in 0..attempts {
+        if state == State::Quarantined && !is_known {
+            sleep(PROBE_PAUSE).await;
+            if worker.state() != State::Quarantined {
+                return true;
+            }
         }
-        let modern = worker.peer.load().as_ref().is_some_and(|peer| peer.era() == Era::Modern);
-        let method = if modern { Method::Discover } else { Method::Ping };
-        let asked = pool.ask(worker, method, b"{}".to_vec(), PROBE.1);
-        let deadline = tokio::time::Instant::now() + PROBE.1 * 2;
-        if let Ok(Ok(_)) = timeout_at(deadline, asked).await {
+        if is_answered(pool, worker, settings.timeout.duration()).await {
+            pool.answers_probes.store(true, Ordering::Relaxed);
             worker.timeouts.store(0, Ordering::Relaxed);
-            worker.set_state(State::Degraded);
+            if worker.state() == State::Quarantined {
+                worker.set_state(State::Degraded);
+            }
             if let Some(lane) = worker.lane.get() {
                 pool.advance(lane);
             }
-            return;
+            return true;
+        }
+        if state != State::Quarantined {
+            let is_busy = !is_late && worker.calls.load(Ordering::Relaxed) != calls;
+            // A server may answer nothing else while it works on a call.
+            if !is_known || is_busy {
+                return true;
+            }
+            if matches!(worker.state(), State::Healthy | State::Degraded) {
+                worker.set_state(State::Quarantined);
+            }
         }
     }
-    pool.replace(worker);
+    false
+}
+
+async fn is_answered(pool: &Arc<Pool>, worker: &Worker, patience: Duration) -> bool {
+    let modern = worker.peer.load().as_ref().is_some_and(|peer| peer.era() == Era::Modern);
+    let method = if modern { Method::Discover } else { Method::Ping };
+    let asked = pool.ask(worker, method, b"{}".to_vec(), patience);
+    let deadline = tokio::time::Instant::now() + patience * 2;
+    match timeout_at(deadline, asked).await {
+        Ok(Ok(_)) => true,
+        // An error of the server's own is an answer, too.
+        Ok(Err(error)) => !matches!(error.code, Code::TRANSPORT | Code::HANDLER_TIMEOUT),
+        Err(_) => false,
+    }
 }

@@ -3,6 +3,9 @@
 mod fake;
 mod fresh;
 mod hops;
+mod memory;
+mod raw;
+mod sides;
 
 use std::time::{Duration, Instant};
 

@@ -28,7 +28,7 @@ impl Pool {
         let max = self.settings.queue as usize;
         if self.in_turn.fetch_add(1, Ordering::AcqRel) >= max {
             self.in_turn.fetch_sub(1, Ordering::AcqRel);
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
             let why = format!("{max} calls wait for their turn at a tool with a limit of its own");
             return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
         }

@@ -2,7 +2,8 @@
 //! often it is replaced, and told to the workers of those clients.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcplane::proto::method::Method;
@@ -11,23 +12,28 @@ use mcplane::server::relay::Caller;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::pool::{Key, Pool};
+use super::keyed::Key;
+use super::pool::Pool;
 use super::worker::{Command, Worker, is_modern};
 
 /// How long an upstream may take to note a subscription.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Pool {
+    /// Whether no client of its workers has set a log level, but for those of its own session.
+    pub(crate) fn has_no_level(&self) -> bool {
+        self.settings.mode.is_keyed() || !self.shared.has_levels.load(Ordering::Relaxed)
+    }
+
     /// Whether both clients have the same workers.
     fn is_mate(&self, one: &Caller, other: &Caller) -> bool {
         !self.settings.mode.is_keyed() || self.key(one) == self.key(other)
     }
+}
 
-    /// Whose worker it is, in the keyed modes; a spare is nobody's.
-    fn key_of(&self, worker: &Worker) -> Option<Key> {
-        let lane = worker.lane.get()?;
-        self.keyed().iter().find(|(_, of)| Arc::ptr_eq(of, lane)).map(|(key, _)| key.clone())
-    }
+/// Whose worker it is, in the keyed modes; a spare is nobody's.
+pub(super) fn key_of(worker: &Worker) -> Option<Key> {
+    worker.lane.get()?.key.clone()
 }
 
 /// What clients want to hear of.
@@ -124,7 +130,7 @@ impl Watched {
 
     /// What the clients of a worker watch.
     fn uris(&self, pool: &Pool, worker: &Worker) -> Vec<String> {
-        let (key, is_keyed) = (pool.key_of(worker), pool.settings.mode.is_keyed());
+        let (key, is_keyed) = (key_of(worker), pool.settings.mode.is_keyed());
         let is_its = |caller: &Caller| !is_keyed || key.is_some() && pool.key(caller) == key;
         let state = self.state();
         let its = state.uris.iter().filter(|(_, watchers)| watchers.keys().any(is_its));
@@ -132,11 +138,12 @@ impl Watched {
     }
 
     fn tell_level(&self, pool: &Pool, worker: &Worker) {
-        let key = pool.key_of(worker);
+        let key = key_of(worker);
         if key.is_none() && pool.settings.mode.is_keyed() {
             return;
         }
         let Some(level) = self.state().levels.get(&key).cloned() else { return };
+        pool.shared.has_levels.store(true, Ordering::Relaxed);
         let (_, capabilities, modern) = about(worker);
         if !modern && capabilities.logging() {
             let params = json!({"level": level.as_str()}).to_string();

@@ -61,6 +61,8 @@ pub(crate) struct Worker {
     pub(crate) lane: LaneOf,
     /// 1 while a probe is under way.
     pub(crate) probing: AtomicU8,
+    /// When it was probed, or made.
+    probed: Mutex<Instant>,
     pub(super) life: AtomicU32,
     /// When its last start began.
     began: Mutex<Instant>,
@@ -111,6 +113,7 @@ impl Worker {
             is_told: AtomicBool::new(false),
             lane: LaneOf::new(),
             probing: AtomicU8::new(0),
+            probed: Mutex::new(clock::now()),
             life: AtomicU32::new(0),
             began: Mutex::new(clock::now()),
         };
@@ -141,6 +144,16 @@ impl Worker {
     /// How long it has been starting.
     pub(crate) fn waits_for(&self) -> Duration {
         clock::now().duration_since(*self.began.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether it was probed no later than so long ago.
+    pub(super) fn probed_before(&self, every: Duration) -> bool {
+        let probed = *self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        clock::now().duration_since(probed) >= every
+    }
+
+    pub(super) fn was_probed(&self) {
+        *self.probed.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
     }
 
     pub(crate) fn set_state(&self, state: State) {

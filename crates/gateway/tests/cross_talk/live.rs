@@ -52,7 +52,8 @@ async fn a_worker_for_each_session() {
 
 async fn run(server: Server, upstream: Era, kills: u64, seed: u64) {
     let world = Arc::new(World::default());
-    let upstreams = Upstreams { world: Arc::clone(&world), era: upstream, seed, lag: 2 };
+    let upstreams =
+        Upstreams { world: Arc::clone(&world), era: upstream, both: false, seed, lag: 2 };
     let retry = server.retry;
     let mut config = config(Server { command: Some("none".into()), ..server });
     config.gateway.listen = vec!["127.0.0.1:0".parse().unwrap()];

@@ -35,7 +35,8 @@ impl Bed {
 
     async fn with(config: Config) -> Self {
         let world = Arc::new(World::default());
-        let upstreams = Upstreams { world: Arc::clone(&world), era: Era::Legacy, seed: 1, lag: 0 };
+        let upstreams =
+            Upstreams { world: Arc::clone(&world), era: Era::Legacy, both: false, seed: 1, lag: 0 };
         let gateway = Gateway::start_with(config, Arc::new(upstreams)).unwrap();
         gateway.ready().await;
         // The other workers follow the first.
@@ -302,7 +303,8 @@ async fn the_next_worker_goes_ahead_when_the_first_was_let_go() {
     before.gateway.close().await;
     let world = Arc::new(World::default());
     world.hold_next();
-    let upstreams = Upstreams { world: Arc::clone(&world), era: Era::Legacy, seed: 1, lag: 0 };
+    let upstreams =
+        Upstreams { world: Arc::clone(&world), era: Era::Legacy, both: false, seed: 1, lag: 0 };
     let gateway = Gateway::start_with(config, Arc::new(upstreams)).unwrap();
     let bed = Bed { world, gateway };
     ms(50).await;

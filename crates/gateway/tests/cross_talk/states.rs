@@ -47,7 +47,8 @@ async fn call(url: &str, who: &str, tag: &str, retry: Option<&Value>) -> Value {
 }
 
 async fn start(world: &Arc<World>, key: Option<&str>) -> (Gateway, String) {
-    let upstreams = Upstreams { world: Arc::clone(world), era: Era::Modern, seed: 1, lag: 0 };
+    let upstreams =
+        Upstreams { world: Arc::clone(world), era: Era::Modern, both: false, seed: 1, lag: 0 };
     let mut config = config(Server { command: Some("none".into()), ..Server::default() });
     config.gateway.listen = vec!["127.0.0.1:0".parse().unwrap()];
     config.gateway.tokens =

@@ -29,6 +29,8 @@ const LINES_MAX: usize = 4096;
 pub(crate) struct Upstreams {
     pub(crate) world: Arc<World>,
     pub(crate) era: Era,
+    /// A modern one that takes connections which begin with `initialize`, too.
+    pub(crate) both: bool,
     pub(crate) seed: u64,
     /// Most milliseconds until a line that has come is read.
     pub(crate) lag: u64,
@@ -38,8 +40,8 @@ impl Connect for Upstreams {
     fn connect<'a>(&'a self, _: &'a str, _: &'a Server) -> Connecting<'a> {
         let (ours, theirs) = pair();
         let life = self.world.open();
-        let talk =
-            live(life.number, Arc::clone(&self.world), self.era, theirs, self.seed, self.lag);
+        let speaks = (self.era, self.both);
+        let talk = live(life.number, Arc::clone(&self.world), speaks, theirs, self.seed, self.lag);
         self.world.runs(life.number, tokio::spawn(talk).abort_handle());
         Box::pin(async move { Connected::to(Held { pipe: ours, life }) })
     }
@@ -78,7 +80,14 @@ impl AsyncRead for Reading {
 }
 
 /// One connection, from its first line to its end.
-async fn live(life: u64, world: Arc<World>, era: Era, pipe: Memory, seed: u64, lag: u64) {
+async fn live(
+    life: u64,
+    world: Arc<World>,
+    (era, both): (Era, bool),
+    pipe: Memory,
+    seed: u64,
+    lag: u64,
+) {
     let (reader, writer) = pipe.open().unwrap();
     let (out, outbox) = mpsc::channel(LINES_MAX);
     let (inbox, mut lines) = mpsc::channel(LINES_MAX);
@@ -88,6 +97,7 @@ async fn live(life: u64, world: Arc<World>, era: Era, pipe: Memory, seed: u64, l
     let mut talk = Talk {
         world: Arc::clone(&world),
         era,
+        both,
         out,
         life,
         running: HashMap::new(),
@@ -152,6 +162,7 @@ async fn write(mut writer: impl AsyncWrite + Unpin, mut outbox: mpsc::Receiver<V
 struct Talk {
     world: Arc<World>,
     era: Era,
+    both: bool,
     out: mpsc::Sender<Value>,
     life: u64,
     running: HashMap<String, (AbortHandle, Arc<AtomicBool>, bool)>,
@@ -174,10 +185,17 @@ impl Talk {
             return;
         }
         let (id, params) = (&line["id"], &line["params"]);
+        if self.both && line["method"] == "initialize" {
+            self.era = Era::Legacy;
+        }
         let result = match line["method"].as_str() {
             None => return self.answered(line),
             Some("notifications/cancelled") => return self.cancelled(params),
             Some("tools/call") => return self.call(line),
+            Some("initialize") if self.era == Era::Modern && !self.both => {
+                let error = json!({"code": -32022, "message": "no initialize"});
+                return self.say(json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
+            }
             Some("initialize") => json!({
                 "protocolVersion": params["protocolVersion"],
                 "capabilities": {"tools": {}, "logging": {}, "resources": {"subscribe": true}},

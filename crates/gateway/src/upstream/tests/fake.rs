@@ -1,6 +1,5 @@
 //! A server in this process that does what a test says.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::{LIMIT, with};
-use crate::config::{Period, Server, Speaks};
+use crate::config::{Config, Period, Server, Size, Speaks};
 use crate::gateway::Gateway;
 use crate::upstream::start::{Connect, Connected, Connecting};
 
@@ -28,9 +27,21 @@ pub(super) struct State {
     pub(super) ttl_ms: Option<u64>,
     /// Whether it agrees to tell of changes.
     pub(super) acknowledges: bool,
-    /// What it was sent.
-    seen: VecDeque<Value>,
-    say: Option<mpsc::Sender<String>>,
+    pub(super) initialize: Initialize,
+    /// How long a connection takes to be open.
+    pub(super) opens_after: Duration,
+    /// What it was sent, and on which of its connections.
+    seen: Vec<(usize, Value)>,
+    says: Vec<mpsc::Sender<String>>,
+}
+
+/// What it does when a connection begins with `initialize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Initialize {
+    Takes,
+    Refuses,
+    /// It closes the connection.
+    Breaks,
 }
 
 impl Fake {
@@ -40,8 +51,10 @@ impl Fake {
             capabilities: json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}}),
             ttl_ms: Some(3_600_000),
             acknowledges: true,
-            seen: VecDeque::new(),
-            say: None,
+            initialize: Initialize::Takes,
+            opens_after: Duration::ZERO,
+            seen: Vec::new(),
+            says: Vec::new(),
         })));
         fake.offer(tools);
         fake
@@ -56,10 +69,31 @@ impl Fake {
         self.state().tools = tools.iter().map(tool).collect();
     }
 
-    /// Says something on its connection.
+    /// Says something on its newest connection.
     pub(super) fn say(&self, message: Value) {
-        let say = self.state().say.clone().expect("it is connected");
+        let last = self.state().says.len().checked_sub(1).expect("it is connected");
+        self.say_on(last, &message);
+    }
+
+    /// The same, perhaps a part of a line.
+    pub(super) fn say_raw(&self, text: String) {
+        let say = self.state().says.last().cloned().expect("it is connected");
+        say.try_send(text).expect("it is read");
+    }
+
+    fn say_on(&self, connection: usize, message: &Value) {
+        let say = self.state().says.get(connection).cloned().expect("it is connected");
         say.try_send(format!("{message}\n")).expect("it is read");
+    }
+
+    /// Says something on the connection on which it was sent this.
+    pub(super) fn say_to(&self, request: &Value, message: &Value) {
+        let on = {
+            let state = self.state();
+            let found = state.seen.iter().find(|(_, seen)| seen["id"] == request["id"]);
+            found.expect("it was sent that").0
+        };
+        self.say_on(on, message);
     }
 
     pub(super) fn notify(&self, method: &str, params: Value) {
@@ -74,30 +108,42 @@ impl Fake {
 
     /// How often it was asked this.
     pub(super) fn count(&self, method: &str) -> usize {
-        self.state().seen.iter().filter(|message| message["method"] == method).count()
+        self.state().seen.iter().filter(|(_, message)| message["method"] == method).count()
     }
 
     /// The `n`-th message of a method, from 0, as soon as it was sent.
     pub(super) async fn sent(&self, method: &str, n: usize) -> Value {
+        let what = format!("{n}. {method}");
+        self.find(&what, n, |message| message["method"] == method).await
+    }
+
+    /// Waits until a question of it was answered with this.
+    pub(super) async fn sent_back(&self, id: u32, result: &Value) {
+        let is_it = |message: &Value| message["id"] == id && message["result"] == *result;
+        self.find("such answer", 0, is_it).await;
+    }
+
+    async fn find(&self, what: &str, n: usize, is_it: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
         loop {
             let found = {
                 let state = self.state();
-                state.seen.iter().filter(|message| message["method"] == method).nth(n).cloned()
+                let seen = state.seen.iter().map(|(_, message)| message);
+                seen.filter(|message| is_it(message)).nth(n).cloned()
             };
             if let Some(found) = found {
                 return found;
             }
-            assert!(began.elapsed() < LIMIT, "no {n}. {method}: {:#?}", self.state().seen);
+            assert!(began.elapsed() < LIMIT, "no {what}: {:#?}", self.state().seen);
             sleep(Duration::from_millis(5)).await;
         }
     }
 
-    fn reply(&self, message: Value) {
+    fn reply(&self, connection: usize, message: &Value) {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let (result, acknowledges) = {
             let mut state = self.state();
-            state.seen.push_back(message.clone());
+            state.seen.push((connection, message.clone()));
             let list = |name: &str, entries: &[Value]| {
                 let mut list = json!({"resultType": "complete", "cacheScope": "private"});
                 list[name] = json!(entries);
@@ -107,6 +153,7 @@ impl Fake {
                 list
             };
             let result = match &*method {
+                "initialize" if state.initialize == Initialize::Refuses => Value::Null,
                 "initialize" => json!({
                     "protocolVersion": message["params"]["protocolVersion"],
                     "capabilities": state.capabilities,
@@ -120,26 +167,46 @@ impl Fake {
                 "resources/list" => list("resources", &[]),
                 "resources/templates/list" => list("resourceTemplates", &[]),
                 "prompts/list" => list("prompts", &[]),
+                "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => json!({}),
                 _ => Value::Null,
             };
             (result, state.acknowledges)
         };
         if !result.is_null() {
-            self.say(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            self.say_on(connection, &answer);
+        } else if method == "initialize" {
+            let error =
+                json!({"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"]}});
+            self.say_on(
+                connection,
+                &json!({"jsonrpc": "2.0", "id": message["id"], "error": error}),
+            );
         } else if method == "subscriptions/listen" && acknowledges {
-            self.acknowledge(&message);
+            self.acknowledge(message);
         }
     }
 
     async fn serve(self, pipe: Memory) {
         let (reader, mut writer) = pipe.open().unwrap();
         let (say, mut said) = mpsc::channel::<String>(256);
-        self.state().say = Some(say);
+        let connection = {
+            let mut state = self.state();
+            state.says.push(say);
+            state.says.len() - 1
+        };
         let mut lines = BufReader::new(reader).lines();
         loop {
             tokio::select! {
                 line = lines.next_line() => match line {
-                    Ok(Some(line)) => self.reply(serde_json::from_str(&line).unwrap()),
+                    Ok(Some(line)) => {
+                        let message: Value = serde_json::from_str(&line).unwrap();
+                        self.reply(connection, &message);
+                        let breaks = self.state().initialize == Initialize::Breaks;
+                        if breaks && message["method"] == "initialize" {
+                            return;
+                        }
+                    }
                     _ => return,
                 },
                 Some(line) = said.recv() => {
@@ -154,19 +221,45 @@ impl Fake {
 
 /// A gateway with the server `one`, which is this.
 pub(super) async fn gateway(fake: &Fake, revision: Revision) -> Gateway {
-    let revision = Speaks::Revision(revision);
-    let server = Server { command: Some("none".into()), revision, ..Server::default() };
-    let mut config = with(server);
-    config.gateway.list_max_age = Period::of_s(60);
+    gateway_within(fake, revision, None).await
+}
+
+/// The same with so much memory.
+pub(super) async fn gateway_within(
+    fake: &Fake,
+    revision: Revision,
+    memory: Option<Size>,
+) -> Gateway {
+    let mut config = config(server(Speaks::Revision(revision)));
+    config.gateway.memory = memory;
     let gateway = Gateway::start_with(config, Arc::new(fake.clone())).unwrap();
     gateway.ready().await;
     gateway
+}
+
+pub(super) fn server(revision: Speaks) -> Server {
+    Server { command: Some("none".into()), revision, ..Server::default() }
+}
+
+/// A gateway that has just been started.
+pub(super) fn started(fake: &Fake, server: Server) -> Gateway {
+    Gateway::start_with(config(server), Arc::new(fake.clone())).unwrap()
+}
+
+fn config(server: Server) -> Config {
+    let mut config = with(server);
+    config.gateway.list_max_age = Period::of_s(60);
+    config
 }
 
 impl Connect for Fake {
     fn connect<'a>(&'a self, _: &'a str, _: &'a Server) -> Connecting<'a> {
         let (ours, theirs) = pair();
         tokio::spawn(self.clone().serve(theirs));
-        Box::pin(async move { Connected::to(ours) })
+        let after = self.state().opens_after;
+        Box::pin(async move {
+            sleep(after).await;
+            Connected::to(ours)
+        })
     }
 }

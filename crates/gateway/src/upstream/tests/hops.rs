@@ -1,75 +1,11 @@
 //! What a server says, as a client hears it.
 
 use mcplane::proto::version::Revision;
-use mcplane::transport::Transport;
-use mcplane::transport::memory::pair;
-use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
-use tokio::time::timeout;
+use serde_json::json;
 
-use super::LIMIT;
-use super::fake::{Fake, gateway};
-use crate::gateway::Gateway;
-
-/// A client that says what a test says.
-struct Raw<R, W> {
-    lines: Lines<BufReader<R>>,
-    writer: W,
-}
-
-fn raw(gateway: &Gateway) -> Raw<impl AsyncRead + Unpin, impl AsyncWrite + Unpin> {
-    let (ours, theirs) = pair();
-    let service = gateway.service();
-    tokio::spawn(async move { service.serve(theirs).await });
-    let (reader, writer) = ours.open().unwrap();
-    Raw { lines: BufReader::new(reader).lines(), writer }
-}
-
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Raw<R, W> {
-    async fn say(&mut self, message: Value) {
-        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
-    }
-
-    /// The next message but for changes of lists.
-    async fn hear(&mut self) -> Value {
-        loop {
-            let line = timeout(LIMIT, self.lines.next_line()).await.unwrap().unwrap().unwrap();
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if !message["method"].as_str().unwrap_or_default().ends_with("/list_changed") {
-                return message;
-            }
-        }
-    }
-
-    async fn initialize(&mut self, capabilities: Value) {
-        let info = json!({"name": "raw", "version": "7"});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
-        self.request(0, "initialize", params).await;
-        self.hear().await;
-        self.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-    }
-
-    async fn request(&mut self, id: u32, method: &str, params: Value) {
-        self.say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
-    }
-
-    async fn call(&mut self, id: u32) {
-        self.request(id, "tools/call", json!({"name": "echo", "arguments": {}})).await;
-    }
-
-    async fn modern_call(&mut self, id: u32, capabilities: Value) {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        });
-        let params = json!({"name": "echo", "arguments": {}, "_meta": meta});
-        self.request(id, "tools/call", params).await;
-    }
-}
-
-fn ask(id: u32, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-}
+use super::fake::{Fake, gateway, server, started};
+use super::raw::{ask, raw};
+use crate::config::{Mode, Speaks};
 
 #[tokio::test]
 async fn a_result_of_an_extension_reaches_who_declares_it() {
@@ -163,5 +99,134 @@ async fn what_a_modern_client_lacks_is_told_with_its_code() {
     assert_eq!(answer["error"]["code"], -32021, "{answer}");
     let required = &answer["error"]["data"]["requiredCapabilities"];
     assert!(required["elicitation"].is_object(), "{answer}");
+    gateway.close().await;
+}
+
+/// What nobody has asked for is the server's to decide; what somebody has, is for those who have.
+#[tokio::test]
+async fn what_no_client_filters_is_not_filtered() {
+    let fake = Fake::new(&["echo"]);
+    let capabilities = json!({"tools": {}, "logging": {}});
+    fake.state().capabilities = capabilities;
+    let gateway = gateway(&fake, Revision::LATEST_LEGACY).await;
+    let (mut client, mut other) = (raw(&gateway), raw(&gateway));
+    client.initialize(json!({})).await;
+    other.initialize(json!({})).await;
+    let log =
+        |level: &str| fake.notify("notifications/message", json!({"level": level, "data": 1}));
+    for (n, heard) in [(0, &["debug", "error"][..]), (1, &["error"])] {
+        client.call(1).await;
+        let call = fake.sent("tools/call", n).await;
+        log("debug");
+        log("error");
+        for level in heard {
+            let note = client.hear().await;
+            assert_eq!(
+                (&note["method"], &note["params"]["level"]),
+                (&json!("notifications/message"), &json!(level))
+            );
+        }
+        fake.say(json!({"jsonrpc": "2.0", "id": call["id"], "result": {"content": []}}));
+        assert!(client.hear().await["result"].is_object());
+        other.request(2, "logging/setLevel", json!({"level": "debug"})).await;
+        assert!(other.hear().await["result"].is_object());
+        fake.sent("logging/setLevel", 0).await;
+    }
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn whoever_was_sent_to_a_url_hears_that_it_is_done() {
+    let fake = Fake::new(&["echo"]);
+    let gateway = gateway(&fake, Revision::LATEST_LEGACY).await;
+    let (mut client, mut other) = (raw(&gateway), raw(&gateway));
+    client.initialize(json!({"elicitation": {"url": {}}})).await;
+    other.initialize(json!({"elicitation": {"url": {}}})).await;
+    let url = |id: &str| json!({"mode": "url", "elicitationId": id, "url": "https://example.org/", "message": "pay"});
+    // As a question of a call, and as the reason for which one fails.
+    // A name that is longer than any is not remembered.
+    let long = "x".repeat(2000);
+    client.call(1).await;
+    let call = fake.sent("tools/call", 0).await;
+    fake.say(ask(7, "elicitation/create", url("first")));
+    let asked = client.hear().await;
+    assert_eq!(asked["params"]["elicitationId"], "first", "{asked}");
+    let error = json!({"code": -32042, "message": "pay first", "data": {"elicitations": [url(&long), url("second")]}});
+    fake.say(json!({"jsonrpc": "2.0", "id": call["id"], "error": error}));
+    let withdrawn = client.hear().await;
+    assert_eq!(withdrawn["method"], "notifications/cancelled", "{withdrawn}");
+    let answer = client.hear().await;
+    assert_eq!(answer["error"]["code"], -32042, "{answer}");
+    for id in ["nobodys", &long, "second", "first"] {
+        fake.notify(
+            "notifications/elicitation/complete",
+            json!({"elicitationId": id, "_meta": {}}),
+        );
+    }
+    for id in ["second", "first"] {
+        let note = client.hear().await;
+        assert_eq!(note["method"], "notifications/elicitation/complete", "{note}");
+        assert_eq!(note["params"], json!({"elicitationId": id, "_meta": {}}));
+    }
+    // Nobody else does.
+    other.call(2).await;
+    let call = fake.sent("tools/call", 1).await;
+    fake.say(json!({"jsonrpc": "2.0", "id": call["id"], "result": {"content": []}}));
+    assert_eq!(other.hear().await["id"], 2);
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn what_a_worker_says_of_a_resource_is_for_its_own_clients() {
+    let fake = Fake::new(&["echo"]);
+    let mut server = server(Speaks::Revision(Revision::LATEST_LEGACY));
+    server.mode = Mode::PerSession;
+    let gateway = started(&fake, server);
+    gateway.ready().await;
+    let (mut alice, mut bob) = (raw(&gateway), raw(&gateway));
+    let mut watches = Vec::new();
+    for (n, client) in [&mut alice, &mut bob].into_iter().enumerate() {
+        client.initialize(json!({})).await;
+        client.call(1).await;
+        let call = fake.sent("tools/call", n).await;
+        fake.say_to(&call, &json!({"jsonrpc": "2.0", "id": call["id"], "result": {"content": []}}));
+        assert_eq!(client.hear().await["id"], 1);
+        client.request(2, "resources/subscribe", json!({"uri": "x:1"})).await;
+        assert_eq!(client.hear().await["id"], 2);
+        watches.push(fake.sent("resources/subscribe", n).await);
+    }
+    let updated = ask(0, "notifications/resources/updated", json!({"uri": "x:1"}));
+    for (watch, client) in watches.iter().zip([&mut alice, &mut bob]) {
+        let mut updated = updated.clone();
+        updated.as_object_mut().unwrap().remove("id");
+        fake.say_to(watch, &updated);
+        let note = client.hear().await;
+        assert_eq!(note["method"], "notifications/resources/updated", "{note}");
+        client.request(3, "ping", json!({})).await;
+        assert_eq!(client.hear().await["id"], 3, "nothing of the other one's");
+    }
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn what_a_server_adds_to_an_answer_stays() {
+    let fake = Fake::new(&["echo"]);
+    let gateway = gateway(&fake, Revision::LATEST_LEGACY).await;
+    let mut client = raw(&gateway);
+    client.initialize(json!({})).await;
+    let answers = [
+        (
+            "result",
+            json!({"content": [{"type": "text", "text": "", "_meta": {}, "x": null}], "_meta": {}, "y": [1, {}]}),
+        ),
+        ("result", json!({"content": [], "structuredContent": {"b": 1, "a": {"_meta": {}}}})),
+        ("error", json!({"code": 4711, "message": "\u{e9}", "data": {"_meta": {}, "z": [null]}})),
+    ];
+    for (n, (kind, answer)) in answers.into_iter().enumerate() {
+        client.call(1).await;
+        let call = fake.sent("tools/call", n).await;
+        fake.say(json!({"jsonrpc": "2.0", "id": call["id"], kind: answer}));
+        assert_eq!(client.hear().await, json!({"jsonrpc": "2.0", "id": 1, kind: answer}));
+    }
     gateway.close().await;
 }

@@ -1,0 +1,193 @@
+//! Calls that end their worker's process each time: they cost whoever makes them, and not everybody
+//! the restarts that the server has.
+//!
+//! A process that ends while calls run is put down to the one that was sent last, by its principal,
+//! method and name; one that its client has given up meanwhile runs still. After some in a row, such calls are refused, and one is let through now and then.
+//! A call that is answered clears its kind.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcplane::proto::error::shorten;
+use mcplane::proto::message::Part;
+use mcplane::proto::method::Method;
+use mcplane::server::relay::Relayed;
+
+use super::call::{Call, Seat};
+use super::drive::{Drive, Tag};
+use super::pool::Pool;
+use super::worker::unavailable;
+use crate::clock;
+
+/// Ends in a row after which calls of a kind are refused.
+const ENDS_MAX: u32 = 3;
+
+/// Most kinds of calls that are remembered: the longest ago is forgotten first.
+const KINDS_MAX: usize = 1024;
+
+/// Calls that are alike: whose, which method, and of what.
+pub(super) type Kind = (Option<Arc<str>>, Method, String);
+
+/// The kinds of calls that ended their worker, and have not been answered since.
+#[derive(Default)]
+pub(super) struct Blame {
+    kinds: Mutex<HashMap<Kind, Ends>>,
+    /// How many there are: mostly none.
+    count: AtomicUsize,
+}
+
+struct Ends {
+    count: u32,
+    /// When there was the last one, or when a call was let through.
+    last: Instant,
+}
+
+impl Blame {
+    fn kinds(&self) -> MutexGuard<'_, HashMap<Kind, Ends>> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ended(&self, kind: Kind) {
+        let (mut kinds, now) = (self.kinds(), clock::now());
+        if kinds.len() >= KINDS_MAX && !kinds.contains_key(&kind) {
+            let oldest = kinds.iter().min_by_key(|(_, ends)| ends.last);
+            if let Some(oldest) = oldest.map(|(kind, _)| kind.clone()) {
+                kinds.remove(&oldest);
+            }
+        }
+        let ends = kinds.entry(kind).or_insert(Ends { count: 0, last: now });
+        (ends.count, ends.last) = (ends.count + 1, now);
+        self.count.store(kinds.len(), Ordering::Relaxed);
+    }
+
+    fn went_well(&self, kind: &Kind) {
+        let mut kinds = self.kinds();
+        kinds.remove(kind);
+        self.count.store(kinds.len(), Ordering::Relaxed);
+    }
+
+    /// How long calls of this kind are refused yet, if they are, and what for. One that comes later is
+    /// let through, and others wait for what comes of it.
+    fn refuses(&self, kind: &Kind, pause: Duration) -> Option<(u32, Duration)> {
+        let (mut kinds, now) = (self.kinds(), clock::now());
+        let ends = kinds.get_mut(kind).filter(|ends| ends.count >= ENDS_MAX)?;
+        let left = pause.saturating_sub(now.duration_since(ends.last));
+        if left.is_zero() {
+            ends.last = now;
+            return None;
+        }
+        Some((ends.count, left))
+    }
+
+    fn is_nobodys(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Pool {
+    /// A call was answered.
+    pub(super) fn went_well(&self, call: &Call) {
+        if !self.shared.blame.is_nobodys()
+            && let Some(kind) = kind(call)
+        {
+            self.shared.blame.went_well(&kind);
+        }
+    }
+
+    /// Fails a call of a kind that ends its worker. Whether it did.
+    pub(super) fn refuses(&self, call: &Call) -> bool {
+        if self.shared.blame.is_nobodys() {
+            return false;
+        }
+        let Some(kind) = kind(call) else { return false };
+        let Some((count, left)) =
+            self.shared.blame.refuses(&kind, self.settings.restart.longest.duration())
+        else {
+            return false;
+        };
+        let why = format!(
+            "its process ended {count} times in a row with this client's `{}` of {:?}; one is tried \
+             again in {} s",
+            kind.1,
+            kind.2,
+            left.as_secs() + 1
+        );
+        call.fail(&unavailable(&why));
+        true
+    }
+}
+
+impl Drive<'_> {
+    /// The process has ended: it is put down to the call that it was sent last, if any runs. Whether
+    /// there is one.
+    pub(crate) fn blame(&self) -> bool {
+        let calls = self.session.tags().filter_map(|tag| match tag {
+            Tag::Call(call) | Tag::Gone(call) => Some(call),
+            Tag::Own(_) | Tag::Listen => None,
+        });
+        let last = calls.max_by_key(|call| call.given.load(Ordering::Relaxed));
+        let kind = last.and_then(|call| kind(call));
+        kind.map(|kind| self.pool.shared.blame.ended(kind)).is_some()
+    }
+}
+
+impl Seat {
+    /// Before its request goes: a worker may have it for longer.
+    pub(crate) fn note_kind(&mut self, call: &Call) {
+        if self.worker.is_some() && self.kind.is_none() {
+            self.kind = self.request.as_ref().map(|request| kind_of(call, request));
+        }
+    }
+}
+
+fn kind(call: &Call) -> Option<Kind> {
+    let seat = call.seat();
+    let of_request = || seat.request.as_ref().map(|request| kind_of(call, request));
+    seat.kind.clone().or_else(of_request)
+}
+
+fn kind_of(call: &Call, request: &Relayed) -> Kind {
+    let message = request.message();
+    let name = message.text(Part::Name).or_else(|| message.text(Part::Uri)).unwrap_or_default();
+    (call.caller.principal.clone(), call.method, shorten(&name).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(30);
+
+    fn of(who: &str) -> Kind {
+        (Some(who.into()), Method::ToolsCall, "die".into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_three_ends_in_a_row_one_is_let_through_now_and_then() {
+        let blame = Blame::default();
+        for count in 1..=3 {
+            assert!(blame.refuses(&of("alice"), PAUSE).is_none(), "{count}");
+            blame.ended(of("alice"));
+        }
+        assert_eq!(blame.refuses(&of("alice"), PAUSE), Some((3, PAUSE)));
+        assert!(blame.refuses(&of("bob"), PAUSE).is_none());
+        tokio::time::advance(PAUSE).await;
+        assert!(blame.refuses(&of("alice"), PAUSE).is_none());
+        assert!(blame.refuses(&of("alice"), PAUSE).is_some(), "only one is");
+        blame.went_well(&of("alice"));
+        assert!(blame.refuses(&of("alice"), PAUSE).is_none());
+        assert!(blame.is_nobodys());
+    }
+
+    #[tokio::test]
+    async fn so_many_kinds_are_remembered() {
+        let blame = Blame::default();
+        for number in 0..=KINDS_MAX {
+            blame.ended(of(&number.to_string()));
+        }
+        assert_eq!(blame.kinds().len(), KINDS_MAX);
+        assert!(!blame.kinds().contains_key(&of("0")), "the longest ago");
+    }
+}

@@ -1,0 +1,136 @@
+//! The keyed modes: workers of one session or principal.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::server::relay::Caller;
+
+use super::lane::Lane;
+use super::pool::{Heard, LEAVE_TIME, Pool};
+use super::worker::{Worker, unavailable};
+use crate::clock;
+use crate::config::Mode;
+use crate::face::NO_SESSION;
+
+/// Whose worker it is, in the keyed modes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Session(u64),
+    Principal(Option<Arc<str>>),
+}
+
+impl Key {
+    /// Whose workers serve a caller.
+    pub(crate) fn of(mode: Mode, caller: &Caller) -> Option<Self> {
+        let principal = || Self::Principal(caller.principal.clone());
+        match (mode, caller.connection) {
+            (Mode::PerSession, Some(connection)) => Some(Self::Session(connection)),
+            (Mode::PerSession, None) => caller.principal.is_some().then(principal),
+            _ => Some(principal()),
+        }
+    }
+}
+
+impl Pool {
+    /// The lane of a caller. A keyed one is made when it is first needed.
+    pub(super) fn lane(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Lane>, ErrorObject> {
+        if !self.settings.mode.is_keyed() {
+            return Ok(Arc::clone(&self.common));
+        }
+        let Some(key) = self.key(caller) else {
+            let why = format!("server `{}`: {NO_SESSION}", self.shared.name);
+            return Err(ErrorObject::new(Code::INVALID_REQUEST, why));
+        };
+        let mut keyed = self.keyed();
+        if let Some(lane) = keyed.get(&key) {
+            lane.touch();
+            return Ok(Arc::clone(lane));
+        }
+        let max = self.settings.workers_limit() as usize;
+        if keyed.len() >= max {
+            let idle = keyed.iter().filter(|(_, lane)| lane.is_idle());
+            let oldest = idle.max_by_key(|(_, lane)| lane.idle_for()).map(|(key, _)| key.clone());
+            match oldest.and_then(|key| keyed.remove(&key)) {
+                Some(lane) => self.leave(&lane),
+                None => {
+                    self.shared.refused.fetch_add(1, Ordering::Relaxed);
+                    let why =
+                        format!("all {max} workers of server `{}` are taken", self.shared.name);
+                    return Err(ErrorObject::new(Code::OVERLOADED, why));
+                }
+            }
+        }
+        let lane = Arc::new(Lane::new(Some(key.clone())));
+        match self.common.take() {
+            Some(spare) => {
+                let _ = spare.lane.set(Arc::clone(&lane));
+                self.hear(Heard::Taken(Arc::clone(&spare)));
+                lane.add(spare);
+            }
+            None => self.add_worker(&lane, None),
+        }
+        keyed.insert(key, Arc::clone(&lane));
+        self.restock(keyed.len());
+        Ok(lane)
+    }
+
+    /// Spare workers for the next keys, as far as there is room beside those that are in use.
+    fn restock(self: &Arc<Self>, keys: usize) {
+        let room = (self.settings.workers_limit() as usize).saturating_sub(keys);
+        let spare = self.common.workers.load().len();
+        let wanted = room.min(self.settings.workers as usize);
+        (spare..wanted).for_each(|_| self.add_worker(&self.common, None));
+    }
+
+    pub(super) fn key(&self, caller: &Caller) -> Option<Key> {
+        Key::of(self.settings.mode, caller)
+    }
+
+    /// A connection that lasted has ended.
+    pub(crate) fn ended(self: &Arc<Self>, caller: &Caller) {
+        let (Mode::PerSession, Some(connection)) = (self.settings.mode, caller.connection) else {
+            return;
+        };
+        let (lane, left) = {
+            let mut keyed = self.keyed();
+            (keyed.remove(&Key::Session(connection)), keyed.len())
+        };
+        lane.into_iter().for_each(|lane| self.leave(&lane));
+        self.restock(left);
+        if let Some(other) = self.other() {
+            other.ended(caller);
+        }
+    }
+
+    /// Stops the workers of keys that have been idle for too long.
+    pub(crate) fn stop_idle(self: &Arc<Self>, after: Duration) {
+        let (idle, left): (Vec<_>, _) = {
+            let mut keyed = self.keyed();
+            let is_idle = |lane: &Lane| lane.is_idle() && lane.idle_for() >= after;
+            let idle = keyed.extract_if(|_, lane| is_idle(lane)).map(|(_, lane)| lane).collect();
+            (idle, keyed.len())
+        };
+        idle.iter().for_each(|lane| self.leave(lane));
+        self.restock(left);
+    }
+
+    /// The workers that a caller watches resources through: its own in either era, or all of them if
+    /// they are shared.
+    pub(crate) fn workers_of(&self, caller: &Caller) -> Vec<Arc<Worker>> {
+        let lane = match (self.settings.mode.is_keyed(), self.key(caller)) {
+            (false, _) => Some(Arc::clone(&self.common)),
+            (true, key) => key.and_then(|key| self.keyed().get(&key).cloned()),
+        };
+        let mut all = lane.map(|lane| lane.workers.load().to_vec()).unwrap_or_default();
+        all.extend(self.other().into_iter().flat_map(|other| other.workers_of(caller)));
+        all
+    }
+
+    fn leave(&self, lane: &Lane) {
+        let deadline = clock::now() + LEAVE_TIME;
+        lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
+        lane.close(|call| call.fail(&unavailable("its session has ended")));
+    }
+}
