@@ -29,7 +29,12 @@ pub struct Counts {
     pub allocations: u64,
     /// Bytes asked for.
     pub bytes: u64,
+    /// Those of the calls that were for a block of [`LARGE_BYTES`] or more.
+    pub large: u64,
 }
+
+/// From here on a block is large, in bytes: the system's allocator asks for fresh memory.
+pub const LARGE_BYTES: usize = 128 * 1024;
 
 /// Runs `work` and counts what this thread allocates meanwhile. Nothing is counted unless
 /// [`CountingAllocator`] is the global allocator.
@@ -40,6 +45,7 @@ pub fn count<T>(work: impl FnOnce() -> T) -> (T, Counts) {
     let counts = Counts {
         allocations: after.allocations - before.allocations,
         bytes: after.bytes - before.bytes,
+        large: after.large - before.large,
     };
     (value, counts)
 }
@@ -72,14 +78,19 @@ fn shrink(bytes: usize) {
 
 thread_local! {
     // Const and without a destructor, so that reaching it never allocates.
-    static THREAD: Cell<Counts> = const { Cell::new(Counts { allocations: 0, bytes: 0 }) };
+    static THREAD: Cell<Counts> = const { Cell::new(Counts { allocations: 0, bytes: 0, large: 0 }) };
 }
 
-fn note(bytes: usize) {
+/// So many bytes more, for a block of `size`.
+fn note(bytes: usize, size: usize) {
     // A thread that is going away has no counter any more.
     let _ = THREAD.try_with(|counts| {
-        let Counts { allocations, bytes: before } = counts.get();
-        counts.set(Counts { allocations: allocations + 1, bytes: before + bytes as u64 });
+        let Counts { allocations, bytes: before, large } = counts.get();
+        counts.set(Counts {
+            allocations: allocations + 1,
+            bytes: before + bytes as u64,
+            large: large + u64::from(size >= LARGE_BYTES),
+        });
     });
 }
 
@@ -88,21 +99,21 @@ fn note(bytes: usize) {
 // `note`, `grow` and `shrink` neither allocate nor unwind.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        note(layout.size(), layout.size());
         grow(layout.size());
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        note(layout.size(), layout.size());
         grow(layout.size());
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size.saturating_sub(layout.size()));
+        note(size.saturating_sub(layout.size()), size);
         grow(size);
         shrink(layout.size());
         // SAFETY: as above.

@@ -85,6 +85,7 @@ pub(crate) fn server(setup: &Setup) -> ServerConfig {
             .with_logging(),
         instructions: None,
         revisions: setup.revisions.clone(),
+        unsupported: None,
         features: Features {
             tools: true,
             resources: true,

@@ -2,18 +2,13 @@
 //!
 //! Each gateway may map 1 GiB, and has its default settings: it takes a quarter of that for what waits.
 
-use std::{
-    fs,
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    thread,
-    time::Duration,
-};
+use std::{fs, io::Write as _, net::TcpStream, thread, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::{
-    client::{Client, initialize, legacy_call},
+    client::{Client, initialize, legacy_call, text},
+    door::{frame, upgraded},
     gateway::{Gateway, bad, eventually, good},
     neighbour::Neighbours,
 };
@@ -64,6 +59,47 @@ fn was_bounded(gateway: &Gateway, neighbours: Neighbours) {
     neighbours.are_well();
     let peak = peak_mib(gateway);
     assert!(peak <= PEAK_MIB_MAX, "the gateway took {peak} MiB");
+}
+
+/// Who has no token makes it keep nothing, at pages that are for everybody and at others: many
+/// bodies, each as long as one may be, and none of them to its end.
+#[test]
+fn bodies_of_nobody() {
+    const BODIES: usize = 96;
+    const BODY: usize = 4_000_000;
+    const GROWN_MIB_MAX: u64 = 32;
+    let tokens = "tokens = {alice = \"a-secret\"}\n".to_owned();
+    let gateway = Gateway::serve_within(MAPPED_KIB, &(tokens + &good()));
+    let mut alice = Client::known(gateway.address(), "/good/mcp", "a-secret");
+    eventually(|| match alice.tools() {
+        tools if tools.iter().any(|tool| tool == "echo") => Ok(()),
+        tools => Err(format!("{tools:?}")),
+    });
+    let before = peak_mib(&gateway);
+    let paths = ["/healthz", "/mcp", "/good/mcp", "/admin/status", "/sse", "/nowhere"];
+    let sending = (0..BODIES).map(|number| {
+        let address = gateway.address();
+        let head = format!(
+            "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {BODY}\r\n\r\n",
+            paths[number % paths.len()]
+        );
+        thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+            // It may not be taken, and the connection may be gone.
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(&vec![b' '; BODY - 1]);
+            stream
+        })
+    });
+    let open: Vec<_> =
+        sending.collect::<Vec<_>>().into_iter().map(thread::JoinHandle::join).collect();
+    let grown = peak_mib(&gateway) - before;
+    assert!(grown <= GROWN_MIB_MAX, "{BODIES} bodies of {BODY} bytes took {grown} MiB");
+    let response = alice.call("echo", json!({"message": "well"}));
+    assert_eq!(text(&response), "well");
+    drop(open);
 }
 
 #[test]
@@ -125,10 +161,10 @@ fn websockets_that_nobody_reads() {
     let neighbours = Neighbours::of(&gateway, "good");
     let sockets: Vec<_> = (0..2)
         .map(|_| {
-            let mut socket = websocket(&gateway);
+            let mut socket = upgraded(gateway.address(), "/bad/mcp");
             let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             for message in [initialize(-1), ready].into_iter().chain((0..CALLS).map(huge)) {
-                socket.write_all(&frame(&message)).unwrap();
+                socket.write_all(&frame(0x81, message.to_string().as_bytes())).unwrap();
             }
             socket
         })
@@ -141,37 +177,4 @@ fn websockets_that_nobody_reads() {
         used => Err(format!("{used} bytes are left")),
     });
     was_bounded(&gateway, neighbours);
-}
-
-fn websocket(gateway: &Gateway) -> TcpStream {
-    let mut socket = TcpStream::connect(gateway.address()).unwrap();
-    let head = "GET /bad/mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
-                Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n";
-    socket.write_all(head.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        socket.read_exact(&mut byte).unwrap();
-        answer.extend(byte);
-    }
-    assert!(answer.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&answer));
-    socket
-}
-
-/// A text frame of a client, under a mask of zeros.
-fn frame(message: &Value) -> Vec<u8> {
-    let text = message.to_string();
-    let length = u16::try_from(text.len()).unwrap();
-    let mut frame = vec![0x81];
-    match u8::try_from(length) {
-        Ok(short @ ..126) => frame.push(0x80 | short),
-        _ => {
-            frame.push(0x80 | 126);
-            frame.extend(length.to_be_bytes());
-        }
-    }
-    frame.extend([0; 4]);
-    frame.extend(text.as_bytes());
-    frame
 }

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, sync::OnceLock, time::Duration};
 
-use mcplane_tests::browser::{chromium, skipped};
+use mcplane_tests::browser::Chromium;
 use mcplane_tests::child::{Ended, binary, mcplane, run};
 use serde_json::Value;
 
@@ -196,9 +196,7 @@ const FRAMES: &str = r#"<!doctype html><pre id="out"></pre><script>
 
 #[test]
 fn the_page_looks_right_in_a_browser() {
-    let Some(chromium) = chromium() else {
-        return skipped();
-    };
+    let Some(chromium) = Chromium::find() else { return };
     let mut hostile: Value = serde_json::from_str(result()).unwrap();
     for run in hostile["runs"].as_array_mut().unwrap() {
         run["target"]["server"] = "<script>document.title='caught'</script>".into();
@@ -253,25 +251,8 @@ fn the_page_looks_right_in_a_browser() {
     }
 }
 
-fn browse(chromium: &str, folder: &Path, page: &Path, options: &[&str]) -> Ended {
-    let mut words: Vec<_> = [
-        chromium,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--hide-scrollbars",
-        "--enable-logging=stderr",
-        "--virtual-time-budget=4000",
-    ]
-    .map(str::to_owned)
-    .into();
-    words.push(format!("--user-data-dir={}", folder.join("profile").display()));
-    words.extend(options.iter().map(|option| (*option).to_owned()));
-    words.push(format!("file://{}", page.display()));
-    run(&words, BROWSER_MAX).code(0)
+fn browse(chromium: &Chromium, folder: &Path, page: &Path, options: &[&str]) -> Ended {
+    let common = ["--hide-scrollbars", "--enable-logging=stderr", "--virtual-time-budget=4000"];
+    let page = format!("file://{}", page.display());
+    chromium.open(folder, &[&common, options].concat(), &page).wait(BROWSER_MAX).code(0)
 }

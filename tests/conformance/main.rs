@@ -93,6 +93,11 @@ behind! {
     gateway_modern_0_2_2025_06_18: Modern V0_2 All "2025-06-18";
     gateway_modern_0_2_2025_11_25: Modern V0_2 Required "2025-11-25";
     gateway_modern_0_2_2026_07_28: Modern V0_2 Required "2026-07-28";
+    gateway_stdio_0_1: Stdio V0_1 All "2025-11-25";
+    gateway_stdio_0_2_2025_03_26: Stdio V0_2 All "2025-03-26";
+    gateway_stdio_0_2_2025_06_18: Stdio V0_2 All "2025-06-18";
+    gateway_stdio_0_2_2025_11_25: Stdio V0_2 Required "2025-11-25";
+    gateway_stdio_0_2_2026_07_28: Stdio V0_2 Required "2026-07-28";
     gateway_http_0_1: Http V0_1 All "2025-11-25";
     gateway_http_0_2_2025_03_26: Http V0_2 All "2025-03-26";
     gateway_http_0_2_2025_06_18: Http V0_2 All "2025-06-18";

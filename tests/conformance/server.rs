@@ -34,7 +34,9 @@ pub(crate) enum Upstream {
     Legacy,
     /// A worker of 2026-07-28, on stdio.
     Modern,
-    /// A server that runs already; it speaks what the gateway likes best.
+    /// Workers on stdio with no settings but the command: they speak both.
+    Stdio,
+    /// A server that runs already, with no settings but its URL: it speaks both.
     Http,
 }
 
@@ -46,6 +48,7 @@ pub(crate) fn conforms_behind(test: &str, upstream: Upstream, line: Line, set: S
     let fixture = matches!(upstream, Upstream::Http).then(Server::fixture);
     let server = match (upstream, &fixture) {
         (_, Some(fixture)) => format!("url = {:?}", fixture.url),
+        (Upstream::Stdio, None) => command(),
         (Upstream::Modern, None) => format!("{}revision = \"2026-07-28\"", command()),
         (_, None) => format!("{}revision = \"legacy\"\n{}", command(), mode(set)),
     };
@@ -54,7 +57,8 @@ pub(crate) fn conforms_behind(test: &str, upstream: Upstream, line: Line, set: S
         (Upstream::Legacy, Line::V0_2, "2026-07-28") => line.expected_failures_behind("legacy"),
         _ => line.expected_failures(),
     };
-    check(test, &gateway, (line, set), &expected, UNTESTED);
+    let untested = if fixture.is_some() && set.revision() != "2026-07-28" { &[] } else { UNTESTED };
+    check(test, &gateway, (line, set), &expected, untested);
 }
 
 /// In these the suite finds nothing to test: that a server closes a stream in the middle of a call

@@ -135,7 +135,10 @@ fn call(id: &Value, params: &Value, cancelled: usize) {
             (0..pieces).for_each(|_| print(&piece));
             say("\"}]}}");
         }
-        "die" => process::exit(7),
+        "die" => {
+            thread::sleep(Duration::from_millis(number("ms")));
+            process::exit(7);
+        }
         "fork" => fork(id),
         "detach" => detach(id),
         "grow" => {

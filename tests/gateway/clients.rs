@@ -371,3 +371,22 @@ fn a_client_that_spells_keys_in_its_own_way() {
         }
     }
 }
+
+/// What a server of an older revision asks for shows what the client lacks: the status says so too.
+#[test]
+fn a_client_that_lacks_what_a_legacy_server_asks_for() {
+    let gateway = Gateway::serve(&(good() + "revision = \"legacy\"\n"));
+    gateway.offers("good", "test_elicitation");
+    for path in ["/good/mcp", "/mcp"] {
+        let mut client = Client::modern(gateway.address(), path);
+        let arguments = json!({"message": "who?"});
+        let call = json!({"name": "test_elicitation", "arguments": arguments});
+        let mut message = client.message("tools/call", call);
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        let answer = client.post(&message);
+        let response = answer.json();
+        assert_eq!((answer.status, error(&response).0), (400, -32021), "{response}");
+        let required = &response["error"]["data"]["requiredCapabilities"];
+        assert!(required["elicitation"].is_object(), "{response}");
+    }
+}

@@ -42,6 +42,31 @@ fn every_door_leads_to_the_same_servers() {
     }
 }
 
+/// A server with a worker for each session: a client of 2026-07-28 that has neither a session nor a
+/// token hears when it asks what there is that it must begin in the older way, and does.
+#[test]
+fn who_has_no_session_hears_what_to_do_and_does_it() {
+    let keyed = good() + "mode = \"per_session\"\n";
+    let gateway = Gateway::serve(&keyed);
+    let address = gateway.address();
+    let refused =
+        Client::modern(address, "/good/mcp").post(&modern(1, "server/discover", json!({})));
+    let answer = refused.json();
+    let (code, message) = error(&answer);
+    assert_eq!((refused.status, code), (400, -32022), "{answer}");
+    assert!(message.contains("`initialize`") && message.contains("authenticate"), "{message}");
+    let supported = answer["error"]["data"]["supported"].as_array().unwrap();
+    assert!(supported.contains(&json!("2025-11-25")) && !supported.contains(&json!("2026-07-28")));
+    for url in [format!("http://{address}/good/mcp"), format!("ws://{address}/good/mcp")] {
+        let words = ["inspect", "--tool", "add", "--args", r#"{"a":2,"b":40}"#, &url];
+        assert_eq!(mcplane(&words, LIMIT).ok().stdout, "42\n", "{url}");
+    }
+    // Whose token it is tells whose worker it has.
+    let known = Gateway::serve(&format!("tokens = {{alice = \"a-secret\"}}\n{keyed}"));
+    let mut alice = Client::known(known.address(), "/good/mcp", "a-secret");
+    assert_eq!(text(&alice.call("add", json!({"a": 2, "b": 40}))), "42");
+}
+
 /// HTTP+SSE of 2024-11-05: a stream first, which says where to post.
 #[test]
 fn http_and_sse() {
@@ -149,12 +174,15 @@ fn a_name_is_foreign_only_where_nobody_needs_a_token() {
     assert_eq!(get(&guarded, "/healthz", ""), 200);
 }
 
-/// A server with a worker for each session cannot serve those who have none.
+/// A server with a worker for each session cannot serve those who have none: all of it at its own
+/// face, its tools at the face of all.
 #[test]
 fn per_session_needs_a_session() {
     let gateway = Gateway::serve(&bad("mode = \"per_session\"", &[]));
-    let response = gateway.modern("bad").call("pid", json!({}));
-    let (code, why) = error(&response);
-    assert!(code == -32600 && why.contains("exclusive"), "{response}");
+    for (path, expected) in [("/bad/mcp", -32022), ("/mcp", -32600)] {
+        let response = Client::modern(gateway.address(), path).call("pid", json!({}));
+        let (code, why) = error(&response);
+        assert!(code == expected && why.contains("exclusive"), "{path}: {response}");
+    }
     assert!(gateway.legacy("bad").call("pid", json!({}))["result"].is_object());
 }

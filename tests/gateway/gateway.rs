@@ -1,12 +1,13 @@
 //! `mcplane serve` that runs for one test, with a folder and a state of its own.
 
 use std::{
+    cell::Cell,
     fs,
     io::{BufRead as _, BufReader, Read},
     net::SocketAddr,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
@@ -237,6 +238,12 @@ impl Gateway {
         Lines::new(self.child.stdout.take().unwrap(), self.child.stdin.take().unwrap())
     }
 
+    /// Its standard output and input, as they are.
+    #[allow(dead_code, reason = "for `attacks`")]
+    pub fn pipes(&mut self) -> (ChildStdout, ChildStdin) {
+        (self.child.stdout.take().unwrap(), self.child.stdin.take().unwrap())
+    }
+
     /// A file in its folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -273,10 +280,15 @@ fn write(folder: &Path, settings: &str) {
     fs::rename(new, folder.join("mcplane.toml")).unwrap();
 }
 
-/// The folder of this test, empty.
+/// A folder of this test, empty: another one each time.
 pub fn folder() -> PathBuf {
+    thread_local!(static MADE: Cell<u32> = const { Cell::new(0) });
     let test = thread::current().name().unwrap_or("gateway").replace("::", "-");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let name = match MADE.replace(MADE.get() + 1) {
+        0 => test,
+        number => format!("{test}-{number}"),
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     folder

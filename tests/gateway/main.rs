@@ -3,12 +3,12 @@
 //!
 //! - `start`: ways to start it, and what cannot be started
 //! - `doors`: every listener, and who gets in
-//! - `browser`: a page on the web that tries every listener
 //! - `upstreams`: servers that misbehave
 //! - `clients`: clients that misbehave
 //! - `commands`: commands that look for a gateway that runs
 //! - `reload`: settings that change while it runs
 //! - `processes`: how many there are, and how they end
+//! - `transparency`: what a face of one server changes
 //! - `gateway`, `client`, `neighbour`: what the tests are made of; `bad_server` is a program
 
 #![cfg(unix)]
@@ -20,7 +20,6 @@
 )]
 #![allow(unreachable_pub, reason = "a test has no outside")]
 
-mod browser;
 mod client;
 mod clients;
 mod commands;
@@ -30,6 +29,7 @@ mod neighbour;
 mod processes;
 mod reload;
 mod start;
+mod transparency;
 mod upstreams;
 
 use std::time::Duration;

@@ -30,7 +30,9 @@ impl Neighbours {
     pub fn of(gateway: &Gateway, server: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let clients = [gateway.modern(server), gateway.legacy(server)];
-        let clients = clients.into_iter().enumerate().map(|(number, client)| {
+        let clients = clients.into_iter().enumerate().map(|(number, mut client)| {
+            // From here on there are workers of its era.
+            client.call("echo", json!({"message": "ready?"}));
             let stop = Arc::clone(&stop);
             thread::spawn(move || call(client, number, &stop))
         });

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     TIMED_OUT, UNAVAILABLE,
-    client::{error, text},
+    client::{Client, error, text},
     gateway::{Gateway, bad, eventually, folder, good},
     neighbour::Neighbours,
 };
@@ -309,7 +309,9 @@ fn a_server_whose_children_outlive_it() {
 /// It is replaced, its callers do not notice, and why is said for as long as there is no other.
 #[test]
 fn a_server_that_uses_too_much_memory() {
-    let (gateway, neighbours) = beside_the_good("", "memory_max = \"64MiB\"", &["--late", "1000"]);
+    // The first clients wait for a tenth of `ready`, which is more than the server takes to start.
+    let (keys, late) = ("memory_max = \"64MiB\"", ["--late", "1000"]);
+    let (gateway, neighbours) = beside_the_good("ready = \"60s\"", keys, &late);
     let mut client = gateway.modern("bad");
     assert_eq!(text(&client.call("grow", json!({"mb": 20}))), "grown");
     let before = text(&client.call("pid", json!({}))).to_owned();
@@ -391,4 +393,123 @@ fn a_server_that_does_not_read() {
         assert_eq!(error(&response).0, TIMED_OUT, "{response}");
     }
     neighbours.are_well();
+}
+
+/// A call that ends the server each time costs whoever makes it, and not everybody the restarts that
+/// the server has.
+#[test]
+fn a_call_that_ends_its_worker_does_not_use_up_everybodys_restarts() {
+    let tokens = "tokens = {alice = \"a-secret\", bob = \"b-secret\"}\n";
+    let gateway = Gateway::serve(&format!("{tokens}{}", bad("", &[])));
+    let address = gateway.address();
+    let of = |token: &str| Client::known(address, "/bad/mcp", token);
+    let (mut alice, mut bob) = (of("a-secret"), of("b-secret"));
+    let mut refused = 0;
+    for round in 0..20 {
+        let response = alice.call("die", json!({}));
+        let (code, why) = error(&response);
+        assert_eq!(code, UNAVAILABLE, "{response}");
+        refused +=
+            u32::from(why.contains("3 times in a row with this client's `tools/call` of \"die\""));
+        assert_eq!(text(&bob.call("echo", json!({"message": "well"}))), "well", "{round}");
+    }
+    assert_eq!(refused, 17);
+    // What else she calls is as good as anybody's, and to be fair he may try.
+    assert_eq!(text(&alice.call("echo", json!({"message": "well"}))), "well");
+    let response = bob.call("die", json!({}));
+    assert!(error(&response).1.contains("exited with code 7"), "{response}");
+}
+
+/// To give such a call up while it runs is no way around that.
+#[test]
+fn a_call_that_ends_its_worker_is_known_when_its_client_has_gone() {
+    let gateway = Gateway::serve(&bad("", &[]));
+    let mut other = gateway.modern("bad");
+    for round in 1..=3 {
+        let mut client = gateway.modern("bad");
+        let call = json!({"name": "die", "arguments": {"ms": 300}});
+        let message = client.message("tools/call", call);
+        client.begin(&message);
+        gateway.server("bad", |server| worker(server, "in_flight") == 1);
+        drop(client);
+        gateway.server("bad", |server| {
+            worker(server, "restarts") == round && server["state"] == "healthy"
+        });
+        assert_eq!(text(&other.call("echo", json!({"message": "well"}))), "well", "{round}");
+    }
+    let response = other.call("die", json!({}));
+    assert!(error(&response).1.contains("3 times in a row"), "{response}");
+}
+
+fn signal_to(pid: &str, name: &str) {
+    let status = std::process::Command::new("kill").args([&format!("-{name}"), pid]).status();
+    assert!(status.unwrap().success(), "no process {pid}");
+}
+
+/// It runs and answers nobody: while it is idle it is asked now and then, and when it has let a call
+/// time out, at once.
+#[test]
+fn a_server_that_is_frozen() {
+    let keys = "probe = {every = \"1s\", timeout = \"500ms\"}";
+    let gateway = Gateway::serve(&format!("call_timeout = \"2s\"\n{}{}", good(), bad(keys, &[])));
+    let neighbours = Neighbours::of(&gateway, "good");
+    let mut client = gateway.modern("bad");
+    let mut pid = || text(&client.call("pid", json!({}))).to_owned();
+    let idle = pid();
+    // It is asked for the first time, and answers.
+    thread::sleep(Duration::from_millis(2500));
+    signal_to(&idle, "STOP");
+    gateway.server("bad", |server| {
+        server["workers"][0]["pid"].as_u64().is_some_and(|pid| pid.to_string() != idle)
+            && server["state"] == "healthy"
+    });
+    let busy = pid();
+    assert_ne!(busy, idle);
+    // A call that is only slow does not cost the worker.
+    let mut slow = gateway.modern("bad");
+    assert_eq!(error(&slow.call("silent", json!({}))).0, TIMED_OUT);
+    thread::sleep(Duration::from_millis(2500));
+    assert_eq!(pid(), busy);
+    let calling = thread::spawn(move || slow.call("sleep", json!({"ms": 1000})));
+    gateway.server("bad", |server| worker(server, "in_flight") == 1);
+    signal_to(&busy, "STOP");
+    let began = Instant::now();
+    assert_eq!(error(&calling.join().unwrap()).0, TIMED_OUT);
+    gateway.server("bad", |server| {
+        server["workers"][0]["pid"].as_u64().is_some_and(|pid| pid.to_string() != busy)
+            && server["state"] == "healthy"
+    });
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    neighbours.are_well();
+}
+
+/// A server that knows no `ping` is not judged by it.
+#[test]
+fn a_server_that_answers_no_probe_is_let_alone() {
+    let keys = "probe = {every = \"1s\", timeout = \"200ms\", misses = 1}\n";
+    let mute = in_shell("mute", 1_000, "exit")
+        .replace("*) result=", "*'\"ping\"'*) continue ;;\n    *) result=");
+    let gateway = Gateway::serve(&(mute + keys));
+    let pids = gateway.pids("mute");
+    thread::sleep(Duration::from_secs(4));
+    assert_eq!(gateway.pids("mute"), pids);
+}
+
+/// At its own face a server judges names itself that it does not list, unless the settings hold some
+/// back; at the face of all, nobody knows whose they would be.
+#[test]
+fn a_name_that_no_list_has() {
+    let unlisted = |gateway: &Gateway, path: &str| {
+        gateway.offers("bad", "echo");
+        Client::modern(gateway.address(), path).call("unlisted", json!({}))
+    };
+    let gateway = Gateway::serve(&bad("", &[]));
+    assert_eq!(text(&unlisted(&gateway, "/bad/mcp")), "`unlisted` does nothing");
+    let response = unlisted(&gateway, "/mcp");
+    assert_eq!(error(&response), (-32602, "unknown tool: unlisted"));
+    for rule in ["deny = [\"die\"]", "allow = [\"echo\"]", "rename = {pid = \"pod\"}"] {
+        let gateway = Gateway::serve(&(bad("", &[]) + &format!("[servers.bad.tools]\n{rule}\n")));
+        let response = unlisted(&gateway, "/bad/mcp");
+        assert_eq!(error(&response), (-32602, "unknown tool: unlisted"), "{rule}");
+    }
 }

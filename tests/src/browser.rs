@@ -1,18 +1,53 @@
 //! A browser, where this machine has one.
 
-/// The path of Chromium; `None` where there is none in `PATH`.
-pub fn chromium() -> Option<String> {
+use std::path::Path;
+
+use crate::child::Running;
+
+/// What makes it a browser of a test: no window, no sandbox (a container has none), and nothing that
+/// it does by itself.
+const OPTIONS: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+];
+
+/// Chromium.
+#[derive(Debug)]
+pub struct Chromium(String);
+
+impl Chromium {
+    /// The one in `PATH`. Where there is none it says that a test is left out, past the test harness,
+    /// which hides what a passing test prints.
+    pub fn find() -> Option<Self> {
+        use std::io::Write as _;
+        let found = path();
+        if found.is_none() {
+            let why = "skipped: no chromium, chromium-browser or google-chrome in PATH";
+            let _ = writeln!(std::io::stderr(), "{why}");
+        }
+        found.map(Self)
+    }
+
+    /// Opens a page with these options, and with a profile in this folder.
+    pub fn open(&self, folder: &Path, options: &[&str], url: &str) -> Running {
+        let profile = format!("--user-data-dir={}", folder.join("profile").display());
+        let words = [self.0.as_str()].into_iter().chain(OPTIONS).chain([profile.as_str()]);
+        let words = words.chain(options.iter().copied()).chain([url]).map(str::to_owned);
+        Running::start(&words.collect::<Vec<_>>(), "")
+    }
+}
+
+fn path() -> Option<String> {
     let folders = std::env::var_os("PATH")?;
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let found = std::env::split_paths(&folders)
         .flat_map(|folder| names.map(|name| folder.join(name)))
         .find(|path| path.is_file())?;
     Some(found.to_str()?.to_owned())
-}
-
-/// Says that a test was left out, past the test harness, which hides what a passing test prints.
-pub fn skipped() {
-    use std::io::Write as _;
-    let why = "skipped: no chromium, chromium-browser or google-chrome in PATH";
-    let _ = writeln!(std::io::stderr(), "{why}");
 }

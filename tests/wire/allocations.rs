@@ -47,7 +47,7 @@ const MODERN: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{
 fn an_inline_call_keeps_to_its_budget() {
     for (era, request) in [("legacy", LEGACY), ("modern", MODERN)] {
         for in_flight in [1, 32] {
-            let counts = measure(request, in_flight);
+            let counts = measure(request, in_flight, CALLS);
             #[allow(clippy::cast_precision_loss, reason = "small numbers")]
             let per_call = counts.allocations as f64 / CALLS as f64;
             println!(
@@ -67,7 +67,7 @@ fn an_inline_call_keeps_to_its_budget() {
 fn an_inline_call_over_http_keeps_to_its_budget() {
     let modern = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n";
     for (era, headers, request) in [("legacy", "", LEGACY), ("modern", modern, MODERN)] {
-        let counts = measure_http(headers, request);
+        let counts = measure_http(headers, request, CALLS);
         #[allow(clippy::cast_precision_loss, reason = "small numbers")]
         let per_call = counts.allocations as f64 / CALLS as f64;
         println!(
@@ -79,6 +79,23 @@ fn an_inline_call_over_http_keeps_to_its_budget() {
             "{per_call} allocations a call in the {era} era over HTTP; {PER_HTTP_CALL_MAX} are the \
              budget"
         );
+    }
+}
+
+/// A large call takes one large block, its argument, which the handler has for itself. What it is read
+/// into and what its answer is written into is used again.
+#[test]
+fn the_buffers_of_large_calls_are_used_again() {
+    const CALLS: u64 = 4;
+    let text = "abcdefgh".repeat(1024 * 1024 / 8);
+    let headers =
+        "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n";
+    for (era, headers, request) in [("legacy", "", LEGACY), ("modern", headers, MODERN)] {
+        let request = request.replace("hello", &text);
+        let over_lines = measure(&request, 1, CALLS).large;
+        let over_http = measure_http(headers, &request, CALLS).large;
+        println!("{era}: {over_lines} blocks over lines, {over_http} over HTTP, for {CALLS} calls");
+        assert_eq!((over_lines, over_http), (CALLS, CALLS), "{era}");
     }
 }
 
@@ -100,8 +117,8 @@ fn a_small_call_crosses_from_revision_to_revision_for_nothing() {
     }
 }
 
-/// What the server allocates for [`CALLS`] calls over one connection of HTTP/1.1.
-fn measure_http(headers: &str, request: &str) -> Counts {
+/// What the server allocates for so many calls over one connection of HTTP/1.1.
+fn measure_http(headers: &str, request: &str, calls: u64) -> Counts {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let service = Server::new("echo", "1")
@@ -114,7 +131,7 @@ fn measure_http(headers: &str, request: &str) -> Counts {
         let limits = ConnectionLimits::default();
         tokio::spawn(serve(listener, Endpoint::new(service), limits, std::future::pending()));
         let mut stream = TcpStream::connect(&address).await.unwrap();
-        let mut answer = vec![0; 64 * 1024];
+        let mut answer = vec![0; 64 * 1024 + 2 * request.len()];
         let post = |headers: &str, body: &str| {
             format!(
                 "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
@@ -126,17 +143,18 @@ fn measure_http(headers: &str, request: &str) -> Counts {
         let head = exchange_http(&mut stream, &post("", INITIALIZE), &mut answer).await;
         let session = head.lines().find(|line| line.starts_with("mcp-session-id")).unwrap();
         let request = post(&format!("{headers}{session}\r\n"), request);
-        for _ in 0..CALLS {
+        for _ in 0..calls {
             exchange_http(&mut stream, &request, &mut answer).await;
         }
         let before = so_far();
-        for _ in 0..CALLS {
+        for _ in 0..calls {
             exchange_http(&mut stream, &request, &mut answer).await;
         }
         let after = so_far();
         let mut counts = after;
         counts.allocations -= before.allocations;
         counts.bytes -= before.bytes;
+        counts.large -= before.large;
         counts
     })
 }
@@ -149,8 +167,8 @@ async fn exchange_http<'a>(stream: &mut TcpStream, request: &str, answer: &'a mu
         let read = stream.read(&mut answer[filled..]).await.unwrap();
         assert!(read > 0, "the server closed its side");
         filled += read;
-        // Every answer here is one JSON object.
-        if answer[..filled].ends_with(b"}") {
+        // Every answer here is one JSON object, and what ends like one within it is followed by more.
+        if answer[..filled].ends_with(b"]}}") || filled < 4096 && answer[..filled].ends_with(b"}") {
             break;
         }
     }
@@ -159,9 +177,9 @@ async fn exchange_http<'a>(stream: &mut TcpStream, request: &str, answer: &'a mu
     text
 }
 
-/// What the server allocates for [`CALLS`] calls. Client and server share the thread, so the client
+/// What the server allocates for so many calls. Client and server share the thread, so the client
 /// is built to allocate nothing: prepared requests, and one buffer for the answers.
-fn measure(request: &str, in_flight: u64) -> Counts {
+fn measure(request: &str, in_flight: u64, calls: u64) -> Counts {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (ours, theirs) = memory::pair();
     let service = Server::new("echo", "1")
@@ -171,18 +189,18 @@ fn measure(request: &str, in_flight: u64) -> Counts {
     runtime.spawn(async move { service.serve(theirs).await });
     let _entered = runtime.enter();
     let (reader, writer) = ours.open().unwrap();
-    let mut client = Client { reader, writer, answers: vec![0; 64 * 1024] };
+    let mut client = Client { reader, writer, answers: vec![0; 64 * 1024 + 2 * request.len()] };
     let requests = request.repeat(usize::try_from(in_flight).unwrap());
     runtime.block_on(client.exchange(INITIALIZE, 1));
-    let mut calls = || {
+    let mut exchange = || {
         runtime.block_on(async {
-            for _ in 0..CALLS / in_flight {
+            for _ in 0..calls / in_flight {
                 client.exchange(&requests, in_flight).await;
             }
         });
     };
-    calls();
-    count(calls).1
+    exchange();
+    count(exchange).1
 }
 
 struct Client<R, W> {

@@ -11,6 +11,9 @@ pub struct Client;
 #[doc = include_str!("../../../docs/guide/network.md")]
 pub struct Network;
 
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
+
 #[doc = include_str!("../../../docs/guide/server.md")]
 pub struct Server;
 

@@ -21,13 +21,13 @@ fn names(dependencies: &str) -> Vec<String> {
     dependencies.lines().filter(|line| !line.is_empty()).map(name).collect()
 }
 
-/// Every document with an example, and its text.
-fn documents(folder: &Path) -> Vec<(PathBuf, String)> {
+/// Every document with an example, and its text: in this folder, and `below` it.
+fn documents(folder: &Path, below: bool) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(documents(&path));
+        if path.is_dir() && below {
+            found.extend(documents(&path, below));
         } else if path.extension().is_some_and(|extension| extension == "md") {
             let text = fs::read_to_string(&path).unwrap();
             if text.contains("```rust") {
@@ -66,8 +66,8 @@ fn every_document_with_an_example_is_compiled_and_names_its_dependencies() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
     let (known, compiled) = (known(), include_str!("../src/lib.rs"));
     assert!(known.iter().any(|name| name == "mcplane"), "{known:?}");
-    let documents = documents(&root.join("docs"));
-    assert!(documents.len() >= 4, "{documents:?}");
+    let documents = [documents(root, false), documents(&root.join("docs"), true)].concat();
+    assert!(documents.len() >= 5, "{documents:?}");
     for (path, text) in documents {
         let shown = path.strip_prefix(root).unwrap().display();
         assert!(compiled.contains(&format!("/{shown}\"")), "{shown} is not compiled");
