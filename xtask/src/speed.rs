@@ -36,9 +36,13 @@ pub enum Over {
     Http,
 }
 
+/// What large messages hold, and what their rows are called after: arguments with text of that size.
+const LARGE: [(&str, &str); 2] = [("64k", "{size:64KiB}"), ("1m", "{size:1MiB}")];
+
 /// One server that is measured.
+#[derive(Clone)]
 struct Server {
-    name: &'static str,
+    name: String,
     command: Vec<String>,
     tool: &'static str,
     revision: &'static str,
@@ -46,6 +50,8 @@ struct Server {
     plain_floor: bool,
     /// Where it listens (HTTP).
     url: Option<&'static str>,
+    message: &'static str,
+    in_flight: [usize; 2],
 }
 
 /// What is read off one run.
@@ -96,45 +102,80 @@ pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
 
 /// Their paths are those seen from the workspace, so that the raw data names no machine's folders.
 fn over_stdio() -> Vec<Server> {
-    vec![
-        stdio("mcplane", "target/release/mcplane fixture", true),
-        stdio("mcplane-batch-floor", "target/release/mcplane fixture", false),
-        stdio("rmcp", ".interop/rmcp-target/release/echo", true),
-        stdio("typescript-1", "node tests/interop/ts1/echo.mjs", true),
-    ]
+    let mcplane = server("mcplane", "target/release/mcplane fixture", true);
+    let rmcp = server("rmcp", ".interop/rmcp-target/release/echo", true);
+    let large = large(&[&mcplane, &rmcp]);
+    let mut servers = vec![
+        mcplane,
+        server("mcplane-batch-floor", "target/release/mcplane fixture", false),
+        rmcp,
+        server("typescript-1", "node tests/interop/ts1/echo.mjs", true),
+    ];
+    servers.extend(large);
+    servers
 }
 
-fn stdio(name: &'static str, command: &str, plain_floor: bool) -> Server {
-    let command = words(command);
-    Server { name, command, tool: "echo", revision: "legacy", plain_floor, url: None }
+/// The same servers with large messages.
+fn large(servers: &[&Server]) -> Vec<Server> {
+    let mut rows = Vec::new();
+    for (size, message) in LARGE {
+        rows.extend(servers.iter().map(|server| Server {
+            name: format!("{}-{size}", server.name),
+            message,
+            in_flight: [1, 4],
+            ..Server::clone(server)
+        }));
+    }
+    rows
+}
+
+const SMALL: &str = "hello";
+const IN_FLIGHT: [usize; 2] = [1, 32];
+
+fn server(name: &str, command: &str, plain_floor: bool) -> Server {
+    let (name, command) = (name.to_owned(), words(command));
+    Server {
+        name,
+        command,
+        tool: "echo",
+        revision: "legacy",
+        plain_floor,
+        url: None,
+        message: SMALL,
+        in_flight: IN_FLIGHT,
+    }
 }
 
 fn over_http() -> Vec<Server> {
-    let ours = |name, tool, revision| {
+    let ours = |name: &str, tool, revision| {
         let command = "target/release/mcplane fixture --transport http --accept-rate 0 --listen \
                        127.0.0.1:18471";
         let url = Some("http://127.0.0.1:18471/mcp");
-        Server { name, command: words(command), tool, revision, plain_floor: false, url }
+        Server { tool, revision, url, ..server(name, command, false) }
     };
     let as_event = |mut server: Server| {
         server.command.push("--events".to_owned());
         server
     };
-    let command = words(".interop/rmcp-target/release/echo http-json 18472");
-    let url = Some("http://127.0.0.1:18472/");
-    let rmcp = |name, revision| {
-        let command = command.clone();
-        Server { name, command, tool: "echo", revision, plain_floor: false, url }
+    let rmcp = |name: &str, revision| {
+        let command = ".interop/rmcp-target/release/echo http-json 18472";
+        let url = Some("http://127.0.0.1:18472/");
+        Server { revision, url, ..server(name, command, false) }
     };
-    vec![
-        ours("http-mcplane-2026", "echo", "2026-07-28"),
+    let modern = ours("http-mcplane-2026", "echo", "2026-07-28");
+    let rmcp_modern = rmcp("http-rmcp-2026", "2026-07-28");
+    let large = large(&[&modern, &rmcp_modern]);
+    let mut servers = vec![
+        modern,
         ours("http-mcplane-2025", "echo", "2025-11-25"),
         as_event(ours("http-mcplane-2026-event", "echo", "2026-07-28")),
         as_event(ours("http-mcplane-2025-event", "echo", "2025-11-25")),
         ours("http-mcplane-2025-events", "echo_logged", "2025-11-25"),
-        rmcp("http-rmcp-2026", "2026-07-28"),
+        rmcp_modern,
         rmcp("http-rmcp-2025", "2025-11-25"),
-    ]
+    ];
+    servers.extend(large);
+    servers
 }
 
 fn words(line: &str) -> Vec<String> {
@@ -148,7 +189,9 @@ fn measure(root: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
         .arg0(MCPLANE)
         .current_dir(root)
         .args(["bench", "--pin", "0", "--era", server.revision, "--tool", server.tool])
-        .args(["--args", r#"{"message":"hello"}"#, "--concurrency", "1,32", "--duration", "2s"])
+        .args(["--args", &format!(r#"{{"message":"{}"}}"#, server.message)])
+        .args(["--concurrency", &server.in_flight.map(|n| n.to_string()).join(",")])
+        .args(["--duration", "2s"])
         .args(server.plain_floor.then_some("--plain-floor"))
         .arg("--json")
         .arg(file.strip_prefix(root).unwrap_or(file))
@@ -168,7 +211,7 @@ fn measure(root: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
     measured
 }
 
-/// The figures of one file: one call in flight, then 32.
+/// The figures of one file: one call in flight, then several.
 fn read(file: &Path) -> anyhow::Result<Vec<Figures>> {
     let report: Value = serde_json::from_slice(&fs::read(file)?)?;
     let runs = report.get("runs").and_then(Value::as_array).context("no runs in the report")?;
@@ -195,13 +238,15 @@ fn summary(over: Over, servers: &[Server], figures: &[Vec<Figures>], rounds: usi
         Over::Stdio => (
             "stdio",
             "Command: `cargo xtask speed`. The floor writes each answer by itself, but for \
-             `mcplane-batch-floor`, where one write answers all that one read brought.",
+             `mcplane-batch-floor`, where one write answers all that one read brought. `64k` and `1m` \
+             have messages of 64 KiB and 1 MiB, the others five letters.",
         ),
         Over::Http => (
             "HTTP/1.1 with keep-alive",
             "Command: `cargo xtask speed http`. The floor is a bare hyper responder. Answers are \
              JSON, but for `event`, where the answer is the only event of a stream, and `events`, \
-             where a log message goes before it.",
+             where a log message goes before it. `64k` and `1m` have messages of 64 KiB and 1 MiB, the \
+             others five letters.",
         ),
     };
     let mut out = format!(
@@ -210,7 +255,7 @@ fn summary(over: Over, servers: &[Server], figures: &[Vec<Figures>], rounds: usi
          |---|---:|---:|---:|---:|---:|---:|---:|\n"
     );
     for (at, server) in servers.iter().enumerate() {
-        for (way, in_flight) in [1, 32].into_iter().enumerate() {
+        for (way, in_flight) in server.in_flight.into_iter().enumerate() {
             let Some(all) = figures.get(at * 2 + way) else { continue };
             let of = |figure: fn(&Figures) -> f64| median(all.iter().map(figure).collect());
             let _ = writeln!(
@@ -254,6 +299,18 @@ mod tests {
     fn the_median_is_the_middle_of_the_sorted_values() {
         assert_eq!(median(vec![5.0, 1.0, 3.0]), 3.0);
         assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn large_messages_have_rows_of_their_own() {
+        for servers in [over_stdio(), over_http()] {
+            let named = |end: &str| servers.iter().filter(|row| row.name.ends_with(end)).count();
+            assert_eq!((named("-64k"), named("-1m")), (2, 2));
+            let mut names: Vec<_> = servers.iter().map(|row| &row.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), servers.len(), "no file is written twice");
+        }
     }
 
     #[test]

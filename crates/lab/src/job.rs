@@ -15,7 +15,7 @@ use crate::control::{Control, Stage};
 use crate::environment::Binary;
 use crate::error::{Error, shorten};
 use crate::floor::Floor;
-use crate::load::{Check, Expect, Fleet, Kind, Session, fault};
+use crate::load::{Check, Expect, Fleet, Kind, Session, fault, sized};
 use crate::measure::{Measured, Side};
 use crate::plan::{NUMBER, Plan, Until};
 use crate::report::{
@@ -225,6 +225,11 @@ impl Job {
         if self.plan.distinct {
             call.args = unstamped(&call.args)?;
         }
+        // The report shows a size, and not what is of that size.
+        let shown = call.args.clone();
+        if self.plan.args.is_some() {
+            call.args = filled(&call.args)?;
+        }
         let params = peer.call(&call.tool, &call.args);
         let began = Instant::now();
         let first = self.validate(connection, &call, &params, None).await?;
@@ -237,6 +242,7 @@ impl Job {
                 expect = expect.with(Check::Off);
             }
         }
+        let call = Call { args: shown, ..call };
         Ok(Tried { call, params, first_call, expect, varies, kinds: Vec::new() })
     }
 
@@ -430,4 +436,11 @@ impl Job {
 fn unstamped(args: &RawValue) -> Result<Box<RawValue>, Error> {
     let args = args.get().replace(NUMBER, &String::from_utf8_lossy(&UNSTAMPED));
     RawValue::from_string(args).map_err(|error| Error::refused(format!("--args: {error}")))
+}
+
+/// The arguments with text of the sizes that they ask for.
+fn filled(args: &RawValue) -> Result<Box<RawValue>, Error> {
+    let wrong = |why: String| Error::refused(format!("--args: {why}"));
+    let args = sized(args.get()).map_err(wrong)?;
+    RawValue::from_string(args).map_err(|error| wrong(error.to_string()))
 }

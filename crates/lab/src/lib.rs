@@ -68,7 +68,9 @@ pub use cold::{ColdStart, Fresh, STARTS_MAX, Spread, cold_start, listening_at};
 pub use control::{Control, Moment, Stage};
 pub use environment::Environment;
 pub use error::Error;
-pub use floor::{Floor, Writes, serve_listening, serve_relay, serve_stdio, socket_path};
+pub use floor::{
+    Floor, RelayThreads, Writes, serve_listening, serve_relay, serve_stdio, socket_path,
+};
 pub use ladder::{Ladder, RUNGS_MAX, Step, Steps, climb};
 pub use limit::{Found, Probe, find_limit};
 pub use load::{Arrivals, Shape, Spacing, Template, Think};

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::peers::{Kind, Subject, install, subjects};
+use super::peers::{Kind, Payload, Subject, install, subjects};
 use super::serving::Serving;
 use super::{folder, median};
 use crate::run::{cargo, run, step};
@@ -22,6 +22,9 @@ use crate::run::{cargo, run, step};
 pub const ROUNDS_DEFAULT: usize = 5;
 
 const IN_FLIGHT: [usize; 4] = [1, 10, 50, 100];
+
+/// The same with large messages.
+const IN_FLIGHT_LARGE: [usize; 4] = [1, 2, 4, 10];
 
 /// What is read off one run of one number of calls in flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +42,7 @@ struct Row {
     subject: Subject,
     /// On one core with the load.
     pinned: bool,
+    payload: Payload,
     rounds: [Vec<Figures>; IN_FLIGHT.len()],
     /// Why there is not more.
     trouble: Option<String>,
@@ -51,11 +55,7 @@ pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
     let missing = step("packages of the peers", || Ok(install(root)))?;
     let folder = folder(root)?;
     fs::create_dir_all(&folder)?;
-    let row =
-        |pinned| move |subject| Row { subject, pinned, rounds: Default::default(), trouble: None };
-    let ours = subjects().into_iter().filter(|subject| subject.kind != Kind::Peer);
-    let mut rows: Vec<Row> =
-        subjects().into_iter().map(row(false)).chain(ours.map(row(true))).collect();
+    let mut rows = rows();
     for row in &mut rows {
         let missed = missing.iter().find(|(package, _)| *package == row.subject.package);
         row.trouble = missed.map(|(_, why)| format!("cannot be installed: {why}"));
@@ -67,7 +67,8 @@ pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
         }
         for row in order.into_iter().filter(|row| row.trouble.is_none()) {
             let pinned = if row.pinned { "-pinned" } else { "" };
-            let name = format!("gateway-{}{pinned}-{}", row.subject.name, round + 1);
+            let size = row.payload.suffix();
+            let name = format!("gateway-{}{size}{pinned}-{}", row.subject.name, round + 1);
             let file = folder.join(format!("{name}.json"));
             match step(&name, || measure(root, row, &file)) {
                 Ok(found) => row.rounds.iter_mut().zip(found).for_each(|(all, one)| all.push(one)),
@@ -81,11 +82,29 @@ pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Every gateway on all cores, and the relays and ours on one core as well, there also with large
+/// messages.
+fn rows() -> Vec<Row> {
+    let row = |pinned, payload| {
+        move |subject| Row { subject, pinned, payload, rounds: Default::default(), trouble: None }
+    };
+    let mut rows: Vec<Row> = subjects().into_iter().map(row(false, Payload::Small)).collect();
+    for payload in Payload::ALL {
+        let ours = subjects().into_iter().filter(|subject| subject.kind != Kind::Peer);
+        // With large messages the eras hardly differ.
+        let ours =
+            ours.filter(|subject| payload == Payload::Small || subject.client == subject.upstream);
+        rows.extend(ours.map(row(true, payload)));
+    }
+    rows
+}
+
 fn measure(root: &Path, row: &Row, file: &Path) -> anyhow::Result<Vec<Figures>> {
     const MCPLANE: &str = "target/release/mcplane";
     let subject = &row.subject;
     let serving = Serving::start(root, &subject.command, subject.url, row.pinned)?;
-    let in_flight = IN_FLIGHT.map(|count| count.to_string()).join(",");
+    let in_flight = row.in_flight().map(|count| count.to_string()).join(",");
+    let args = format!(r#"{{"message":"{}"}}"#, row.payload.message());
     // What a round before has left is no result of this one.
     let _ = fs::remove_file(file);
     let mut bench = Command::new(root.join(MCPLANE));
@@ -93,7 +112,7 @@ fn measure(root: &Path, row: &Row, file: &Path) -> anyhow::Result<Vec<Figures>> 
         .arg0(MCPLANE)
         .current_dir(root)
         .args(["bench", "--era", subject.client.as_str(), "--tool", subject.tool])
-        .args(["--args", r#"{"message":"hello {n}"}"#, "--distinct", "--no-floor"])
+        .args(["--args", &args, "--distinct", "--no-floor"])
         .args(["--concurrency", &in_flight, "--duration", "600ms", "--warmup", "300ms"])
         .args(["--settle", "1ms", "--pid", &serving.pid().to_string()])
         .args(if row.pinned { &["--pin", "0"][..] } else { &[] })
@@ -140,6 +159,10 @@ fn figures(run: &Value) -> anyhow::Result<Figures> {
 }
 
 impl Row {
+    fn in_flight(&self) -> [usize; IN_FLIGHT.len()] {
+        if self.payload == Payload::Small { IN_FLIGHT } else { IN_FLIGHT_LARGE }
+    }
+
     /// The median over the rounds.
     fn of(&self, way: usize, figure: fn(&Figures) -> f64) -> f64 {
         let rounds = self.rounds.get(way).map(Vec::as_slice).unwrap_or_default();
@@ -163,8 +186,10 @@ impl Row {
     }
 }
 
+/// The row of small messages.
 fn find<'a>(rows: &'a [Row], name: &str, pinned: bool) -> Option<&'a Row> {
-    rows.iter().find(|row| row.subject.name == name && row.pinned == pinned)
+    let small = |row: &&Row| row.pinned == pinned && row.payload == Payload::Small;
+    rows.iter().filter(small).find(|row| row.subject.name == name)
 }
 
 fn summary(rows: &[Row], rounds: usize) -> String {
@@ -174,16 +199,24 @@ fn summary(rows: &[Row], rounds: usize) -> String {
          where it can share one, JSON answers where it can give them; one connection per call in \
          flight, payloads distinct, each reply's content checked. Where too few calls ended to \
          tell the p99 it is the highest quantile that can be told, which is lower. CPU and memory \
-         include the upstream. Each file holds its run's environment.\n"
+         include the upstream. The relays `one-thread` have no pool of threads. Each file holds its run's environment.\n"
     );
-    for (title, pinned) in [("On all cores", false), ("On one core with the load", true)] {
+    for (title, pinned, payload) in [
+        ("On all cores", false, Payload::Small),
+        ("On one core with the load", true, Payload::Small),
+        ("The same with messages of 64 KiB", true, Payload::Kib64),
+        ("The same with messages of 1 MiB", true, Payload::Mib1),
+    ] {
+        let in_flight = if payload == Payload::Small { IN_FLIGHT } else { IN_FLIGHT_LARGE };
+        let [one, some, more, most] = in_flight;
         let _ = writeln!(
             out,
-            "\n## {title}\n\n| gateway | client → upstream | p50 µs at 1 | calls/s at 1 | 10 | 50 | \
-             100 | p99 ms at 10 | 50 | 100 | CPU µs/call at 50 | RSS MiB | errors |\n\
+            "\n## {title}\n\n| gateway | client → upstream | p50 µs at {one} | calls/s at {one} | {some} | \
+             {more} | {most} | p99 ms at {some} | {more} | {most} | CPU µs/call at {more} | RSS MiB | errors |\n\
              |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
         );
-        for row in rows.iter().filter(|row| row.pinned == pinned && row.is_measured()) {
+        let here = |row: &&Row| row.pinned == pinned && row.payload == payload;
+        for row in rows.iter().filter(here).filter(|row| row.is_measured()) {
             line(&mut out, row);
         }
     }
@@ -195,7 +228,7 @@ fn summary(rows: &[Row], rounds: usize) -> String {
     for row in missing {
         let why = row.trouble.as_deref().unwrap_or_default().replace('\n', " ");
         let core = if row.pinned { ", one core" } else { "" };
-        let _ = writeln!(out, "* {}{core}: {why}", row.subject.name);
+        let _ = writeln!(out, "* {}{}{core}: {why}", row.subject.name, row.payload.suffix());
     }
     out
 }
@@ -235,15 +268,17 @@ fn wanted(out: &mut String, rows: &[Row]) {
     for pinned in [false, true] {
         let row = |name| find(rows, name, pinned);
         let core = if pinned { ", one core" } else { "" };
-        for (ours, relay) in [
-            ("mcplane-legacy-legacy", "relay-legacy"),
-            ("mcplane-modern-modern", "relay-modern"),
-            ("mcplane-modern-legacy", "relay-modern"),
+        for (ours, relay, lean) in [
+            ("mcplane-legacy-legacy", "relay-legacy", "relay-one-thread-legacy"),
+            ("mcplane-modern-modern", "relay-modern", "relay-one-thread-modern"),
+            ("mcplane-modern-legacy", "relay-modern", "relay-one-thread-modern"),
         ] {
             let what = |figure: &str| format!("{ours} ÷ {relay}, {figure}{core}");
             let pair = (row(ours), row(relay));
             ratio(&what("calls/s"), "≥ 0.6 at 10, 50, 100", pair, per_s);
             ratio(&what("p50"), "≤ 1.6 at 1", pair, p50);
+            let what = format!("{ours} ÷ {lean}, calls/s{core}");
+            ratio(&what, "", (row(ours), row(lean)), per_s);
         }
         for (same_era, name) in [
             ("modern → modern", "mcplane-modern-modern"),
@@ -259,5 +294,34 @@ fn wanted(out: &mut String, rows: &[Row]) {
         ratio(&format!("mcplane ÷ {name}, calls/s"), "> 1", (ours, Some(peer)), per_s);
         ratio(&format!("mcplane ÷ {name}, p50"), "< 1", (ours, Some(peer)), p50);
         ratio(&format!("mcplane ÷ {name}, p99"), "< 1", (ours, Some(peer)), p99);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_two_relays_of_each_era_and_rows_of_each_size() {
+        let rows = rows();
+        let count = |kind: Kind, pinned: bool, payload: Payload| {
+            let here = |row: &&Row| row.pinned == pinned && row.payload == payload;
+            rows.iter().filter(here).filter(|row| row.subject.kind == kind).count()
+        };
+        for payload in Payload::ALL {
+            assert_eq!(count(Kind::Relay, true, payload), 2);
+            assert_eq!(count(Kind::Lean, true, payload), 2);
+            assert_eq!(count(Kind::Peer, true, payload), 0);
+        }
+        assert_eq!(
+            (count(Kind::Ours, true, Payload::Mib1), count(Kind::Ours, true, Payload::Small)),
+            (2, 4)
+        );
+        assert_eq!(
+            (count(Kind::Lean, false, Payload::Small), count(Kind::Ours, false, Payload::Small)),
+            (2, 4)
+        );
+        let one_thread = |row: &Row| row.subject.command.iter().any(|word| word == "--one-thread");
+        assert!(rows.iter().all(|row| one_thread(row) == (row.subject.kind == Kind::Lean)));
     }
 }

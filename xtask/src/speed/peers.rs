@@ -20,6 +20,35 @@ pub struct Subject {
     pub package: &'static str,
 }
 
+/// What a call carries, and the end of its rows' names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    Small,
+    Kib64,
+    Mib1,
+}
+
+impl Payload {
+    pub const ALL: [Self; 3] = [Self::Small, Self::Kib64, Self::Mib1];
+
+    /// The message, with the number of its call.
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::Small => "hello {n}",
+            Self::Kib64 => "{size:64KiB} {n}",
+            Self::Mib1 => "{size:1MiB} {n}",
+        }
+    }
+
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Small => "",
+            Self::Kib64 => "-64k",
+            Self::Mib1 => "-1m",
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     Legacy,
@@ -30,6 +59,8 @@ pub enum Era {
 pub enum Kind {
     /// The null relay: what the others are compared with.
     Relay,
+    /// The same on one thread.
+    Lean,
     Ours,
     Peer,
 }
@@ -49,12 +80,13 @@ const FIXTURE: &str = "target/release/mcplane fixture";
 /// the raw data names no machine's folders.
 pub fn subjects() -> Vec<Subject> {
     use Era::{Legacy, Modern};
-    let relay = |name, era| Subject {
+    let relay = |name, kind, era| Subject {
         command: words(&format!(
-            "target/release/mcplane __floor --relay --listen 127.0.0.1:18480 -- {FIXTURE}"
+            "target/release/mcplane __floor --relay{} --listen 127.0.0.1:18480 -- {FIXTURE}",
+            if kind == Kind::Lean { " --one-thread" } else { "" }
         )),
         url: "http://127.0.0.1:18480/mcp",
-        ..subject(name, Kind::Relay, era, era)
+        ..subject(name, kind, era, era)
     };
     let ours = |name, client, upstream| {
         let word = if upstream == Legacy { "legacy" } else { "modern" };
@@ -67,8 +99,10 @@ pub fn subjects() -> Vec<Subject> {
         }
     };
     let mut all = vec![
-        relay("relay-legacy", Legacy),
-        relay("relay-modern", Modern),
+        relay("relay-legacy", Kind::Relay, Legacy),
+        relay("relay-modern", Kind::Relay, Modern),
+        relay("relay-one-thread-legacy", Kind::Lean, Legacy),
+        relay("relay-one-thread-modern", Kind::Lean, Modern),
         ours("mcplane-legacy-legacy", Legacy, Legacy),
         ours("mcplane-modern-modern", Modern, Modern),
         ours("mcplane-modern-legacy", Modern, Legacy),

@@ -10,9 +10,10 @@ use super::{is_null, members, text};
 pub const DEPENDENCIES: &str = "DEPENDENCIES.md";
 
 /// The picture in ARCHITECTURE.md, as a table: a crate and the crates that it may depend on.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("mcplane", &["mcplane-macros", "mcplane-process", "mcplane-proto"]),
     ("mcplane-cli", &["mcplane", "mcplane-gateway", "mcplane-lab", "mcplane-process"]),
+    ("mcplane-fuzz-targets", &["mcplane", "mcplane-gateway", "mcplane-proto"]),
     ("mcplane-gateway", &["mcplane"]),
     ("mcplane-guide", &[]),
     ("mcplane-icount", &["mcplane", "mcplane-proto"]),

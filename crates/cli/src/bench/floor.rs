@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use mcplane_lab::{Transport, Writes, serve_listening, serve_relay, serve_stdio};
+use mcplane_lab::{RelayThreads, Transport, Writes, serve_listening, serve_relay, serve_stdio};
 use mcplane_process::Command;
 
 /// Arguments of `mcplane __floor`.
@@ -25,6 +25,9 @@ pub struct FloorArgs {
     /// Relay HTTP to a server over stdio, and put nothing but ids in other places
     #[arg(long, requires = "command", conflicts_with_all = ["plain", "transport"])]
     pub relay: bool,
+    /// Relay on one thread, without a pool of them
+    #[arg(long, requires = "relay")]
+    pub one_thread: bool,
     /// Command that starts the server behind the relay
     #[arg(last = true, value_name = "COMMAND", requires = "relay")]
     pub command: Vec<OsString>,
@@ -63,7 +66,8 @@ impl Way {
 pub fn run(args: &FloorArgs) -> anyhow::Result<ExitCode> {
     if let (true, Some((program, rest))) = (args.relay, args.command.split_first()) {
         let command = Command::new(program).args(rest).inherit_env(["*"]);
-        serve_relay(&command, args.listen.as_deref()).context("the relay cannot serve")?;
+        let threads = if args.one_thread { RelayThreads::One } else { RelayThreads::AsGateway };
+        serve_relay(&command, args.listen.as_deref(), threads).context("the relay cannot serve")?;
         return Ok(ExitCode::SUCCESS);
     }
     let writes = if args.plain { Writes::PerAnswer } else { Writes::PerRead };

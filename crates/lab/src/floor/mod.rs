@@ -25,7 +25,7 @@ use crate::plan::Plan;
 use crate::target::{MEMORY_BYTES, Served, Site, Stream, Target, Transport};
 
 pub use listen::{serve_listening, socket_path};
-pub use relay::serve_relay;
+pub use relay::{RelayThreads, serve_relay};
 
 /// Bytes that one read may take, as in the generator.
 const READ_BYTES: usize = 64 * 1024;

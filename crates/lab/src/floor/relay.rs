@@ -19,26 +19,51 @@ use hyper_util::rt::TokioIo;
 use mcplane_process::Command;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{READ_BYTES, next_line};
 use crate::plan::CONCURRENCY_MAX;
 
+/// What a relay runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RelayThreads {
+    /// As many threads as a gateway has by default: what the same hops take on them.
+    #[default]
+    AsGateway,
+    /// The one that started it, without a pool of threads and what such a pool takes to hand work
+    /// around: the least that the hops can take.
+    One,
+}
+
+impl RelayThreads {
+    fn runtime(self) -> io::Result<Runtime> {
+        if self == Self::One {
+            return tokio::runtime::Builder::new_current_thread().enable_all().build();
+        }
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        // As many as the gateway has by default, and by the same variable.
+        if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+            let cores = std::thread::available_parallelism();
+            runtime.worker_threads(cores.map_or(1, |cores| cores.get().div_ceil(2)));
+        }
+        runtime.enable_all().build()
+    }
+}
+
 /// Starts `command`, listens at `HOST:PORT` (a port of the system's choice by default), prints the
-/// URL as the one line on stdout, and relays until the process ends. It runs on as many threads as a
-/// gateway, and writes what waits for the server in one piece.
+/// URL as the one line on stdout, and relays until the process ends. It writes what waits for the
+/// server in one piece.
 ///
 /// # Errors
 /// When the command cannot be started, or the address cannot be listened at.
-pub fn serve_relay(command: &Command, listen: Option<&str>) -> io::Result<()> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    // As many as the gateway has by default, and by the same variable.
-    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
-        let cores = std::thread::available_parallelism();
-        runtime.worker_threads(cores.map_or(1, |cores| cores.get().div_ceil(2)));
-    }
-    let runtime = runtime.enable_all().build()?;
-    runtime.block_on(async {
+pub fn serve_relay(
+    command: &Command,
+    listen: Option<&str>,
+    threads: RelayThreads,
+) -> io::Result<()> {
+    threads.runtime()?.block_on(async {
         let mut child = command.spawn().map_err(io::Error::other)?;
         let pipes = child.take_stdin().zip(child.take_stdout());
         let (stdin, stdout) = pipes.ok_or_else(|| io::Error::other("no pipes to the server"))?;
@@ -203,7 +228,16 @@ fn status(code: StatusCode) -> Reply {
 
 #[cfg(test)]
 mod tests {
+    use tokio::runtime::RuntimeFlavor;
+
     use super::*;
+
+    #[test]
+    fn one_thread_is_one_without_a_pool() {
+        let flavor = |threads: RelayThreads| threads.runtime().unwrap().handle().runtime_flavor();
+        assert_eq!(flavor(RelayThreads::One), RuntimeFlavor::CurrentThread);
+        assert_eq!(flavor(RelayThreads::AsGateway), RuntimeFlavor::MultiThread);
+    }
 
     #[test]
     fn an_id_is_found_and_replaced() {

@@ -35,7 +35,7 @@ pub(crate) use expect::{Check, Expect, fault};
 pub(crate) use mix::Kind;
 pub(crate) use session::{Outcome, Session};
 pub use template::Template;
-pub(crate) use template::{fill, is_numbered};
+pub(crate) use template::{fill, is_numbered, sized};
 pub use think::Think;
 
 use crate::control::Control;

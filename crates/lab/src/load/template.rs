@@ -242,6 +242,23 @@ impl Source {
     }
 }
 
+/// Arguments with letters in place of each `{size:BYTES}`.
+///
+/// # Errors
+/// A sentence about the placeholder at fault.
+pub(crate) fn sized(args: &str) -> Result<String, String> {
+    const KEY: &str = "{size:";
+    let (mut out, mut rest) = (String::new(), args);
+    while let Some((before, after)) = rest.split_once(KEY) {
+        let (parameter, behind) =
+            after.split_once('}').ok_or_else(|| format!("`{KEY}` is not closed"))?;
+        out.push_str(before);
+        out.push_str(&letters(size(parameter)?));
+        rest = behind;
+    }
+    Ok(out + rest)
+}
+
 /// A number of bytes: `100`, `64KiB`, `1MiB`.
 fn size(parameter: &str) -> Result<usize, String> {
     let digits = parameter.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -317,6 +334,22 @@ mod tests {
             let seen = keys.iter().filter(|drawn| *drawn == key).count() as f64 / 12e3;
             let deviation = (chance * (1.0 - chance) / 12e3_f64).sqrt();
             assert!((seen - chance).abs() < 4.0 * deviation, "{key}: {seen} for {chance}");
+        }
+    }
+
+    #[test]
+    fn sizes_alone_are_filled_in_where_nothing_else_is() {
+        let args = r#"{"a":"{size:3}-{n}","b":"{size:1KiB}","c":{}}"#;
+        let value: Value = serde_json::from_str(&sized(args).unwrap()).unwrap();
+        assert_eq!(value["a"].as_str().unwrap().split_once('-').unwrap().1, "{n}");
+        assert_eq!(
+            (value["a"].as_str().unwrap().len(), value["b"].as_str().unwrap().len()),
+            (7, 1024)
+        );
+        assert_eq!(value["a"].as_str().unwrap()[..3], value["b"].as_str().unwrap()[..3]);
+        assert_eq!(sized("{}").unwrap(), "{}");
+        for (args, part) in [("{size:17MiB}", "at most 16MiB"), ("{size:1", "not closed")] {
+            assert!(sized(args).unwrap_err().contains(part));
         }
     }
 
