@@ -234,8 +234,7 @@ fn of_shadowed(shadowed: &catalog::Shadowed) -> Shadowed {
 
 fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
     let pool = &upstream.pool;
-    let mut workers = pool.workers();
-    workers.extend(pool.other().into_iter().flat_map(|other| other.workers()));
+    let workers = pool.all_workers();
     let offer = upstream.offer.load();
     let peer = workers.iter().find_map(|worker| worker.peer.load_full());
     let patience = match pool.settings.approval.is_zero() {

@@ -35,7 +35,7 @@ pub use features::Features;
 pub use names::{Naming, Prefix, Rules, ServerNaming};
 pub use need::{Candidate, Health, Need, NeedError};
 pub use negotiate::{Outcome, Verdict, negotiate};
-pub use offer::{Entry, Kind, Offer};
+pub use offer::{Asking, Entry, Kind, Offer};
 pub use snapshot::{Changes, Route, Server, Shadowed, Snapshot};
 pub use store::{Loaded, Store};
 

@@ -134,7 +134,19 @@ pub struct Offer {
     pub instructions: Option<String>,
     /// The time, in milliseconds since 1970, when the lists were complete; 0 if nobody set it.
     pub seen_ms: u64,
+    /// Which of its calls ask their client something, as far as that was found out.
+    pub asking: Asking,
     lists: [Arc<List>; 4],
+}
+
+/// Calls that ask, and calls that do not: each is a method, a space, and the name of a tool or prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "made by who reads it")]
+pub struct Asking {
+    /// These have asked.
+    pub asks: Vec<String>,
+    /// These have ended without a question, each time since they did last, if ever.
+    pub silent: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -193,6 +205,7 @@ impl Offer {
             revision,
             capabilities,
             instructions: None,
+            asking: Asking::default(),
             seen_ms: 0,
             lists: Default::default(),
         }

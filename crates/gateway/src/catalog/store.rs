@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Fingerprint;
-use super::offer::{Kind, Offer};
+use super::offer::{Asking, Kind, Offer};
 use crate::private;
 
 /// The form of the files. Others are ignored.
@@ -56,6 +56,10 @@ struct Head {
     info: Option<Implementation>,
     capabilities: ServerCapabilities,
     instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asks: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    silent: Vec<String>,
 }
 
 impl Store {
@@ -140,6 +144,8 @@ fn text(server: &str, identity: &str, offer: &Offer) -> io::Result<Vec<u8>> {
         info: offer.info.clone(),
         capabilities: offer.capabilities.clone(),
         instructions: offer.instructions.clone(),
+        asks: offer.asking.asks.clone(),
+        silent: offer.asking.silent.clone(),
     };
     let mut text = serde_json::to_vec(&head)?;
     text.pop();
@@ -177,6 +183,7 @@ fn parse(text: &[u8], server: &str, identity: &str) -> Result<Offer, String> {
     offer.info = head.info;
     offer.instructions = head.instructions;
     offer.seen_ms = head.seen_ms;
+    offer.asking = Asking { asks: head.asks, silent: head.silent };
     for kind in Kind::ALL {
         offer.add_page(kind.method(), text).map_err(|error| error.to_string())?;
     }

@@ -188,12 +188,17 @@ pub struct Server {
     /// `workers`, if that is more) for `per_session` and `per_principal`. It holds for clients of
     /// 2026-07-28 and for older ones each, where the server speaks both.
     pub workers_max: Option<u32>,
+    /// Most further workers of `shared` for calls that may ask their caller something, one call each,
+    /// 0 to 256: nothing but that tells whose a question is on a connection of an older revision. They
+    /// are started when the server has asked once, and end after `idle_stop`; 0 is none. Default: 16.
+    pub ask_workers: u32,
     /// Calls in flight on one worker; `exclusive` makes it 1. Default: 64.
     pub calls_per_worker: u32,
     /// Calls that wait for a worker; one more is refused at once. Default: 256.
     pub queue: u32,
     /// A worker of `per_session` or `per_principal` that has had no call for so long is stopped, and
-    /// in every mode the workers for older clients of a server of 2026-07-28; `"0s"` is never.
+    /// in every mode the workers for older clients of a server of 2026-07-28 and the `ask_workers`;
+    /// `"0s"` is never.
     /// Default: `"5m"`.
     pub idle_stop: Period,
     /// Most memory of a worker's process tree; a worker above it is replaced. Default: no limit.
@@ -233,6 +238,7 @@ impl Default for Server {
             mode: Mode::Shared,
             workers: 1,
             workers_max: None,
+            ask_workers: 16,
             calls_per_worker: 64,
             queue: 256,
             idle_stop: Period::of_s(300),
@@ -373,6 +379,9 @@ pub struct Tools {
     /// Most calls in flight of a tool, over all workers: `tool = 1`. Default: no limit but those of
     /// the workers.
     pub concurrency: BTreeMap<String, u32>,
+    /// Tools that ask their caller something (elicitation, sampling, roots) and are not to be learned
+    /// first: each call has a worker to itself, of the `ask_workers`. Default: none.
+    pub asks: Vec<String>,
 }
 
 #[cfg(test)]

@@ -416,6 +416,7 @@ impl Report<'_> {
                 self.at(&path("workers_max"), message);
             }
         }
+        self.number(&path("ask_workers"), server.ask_workers, 0, WORKERS_MAX);
         self.number(&path("calls_per_worker"), server.calls_per_worker, 1, CALLS_MAX);
         let calls = server.calls_per_worker;
         let is_set = self.places.get(&path("calls_per_worker")).is_some();
@@ -434,6 +435,9 @@ impl Report<'_> {
             if patterns.iter().any(String::is_empty) {
                 self.at(&path(key), "expected names of tools, or patterns such as \"read_*\"");
             }
+        }
+        if server.tools.asks.iter().any(String::is_empty) {
+            self.at(&path("asks"), "expected names of tools");
         }
         let mut names = BTreeMap::new();
         for (old, new) in &server.tools.rename {

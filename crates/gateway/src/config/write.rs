@@ -88,6 +88,7 @@ impl Page {
         self.set("mode", &server.mode, &default.mode);
         self.set("workers", &server.workers, &default.workers);
         self.set("workers_max", &server.workers_max, &default.workers_max);
+        self.set("ask_workers", &server.ask_workers, &default.ask_workers);
         self.set("calls_per_worker", &server.calls_per_worker, &default.calls_per_worker);
         self.set("queue", &server.queue, &default.queue);
         self.set("idle_stop", &server.idle_stop, &default.idle_stop);
@@ -102,10 +103,11 @@ impl Page {
         self.restart(&path, &server.restart);
         self.probe(&path, &server.probe);
         let tools = &server.tools;
-        if !(tools.allow.is_empty() && tools.deny.is_empty()) {
+        if !(tools.allow.is_empty() && tools.deny.is_empty() && tools.asks.is_empty()) {
             self.line(format!("\n[{path}.tools]"));
             self.set("allow", &tools.allow, &default.tools.allow);
             self.set("deny", &tools.deny, &default.tools.deny);
+            self.set("asks", &tools.asks, &default.tools.asks);
         }
         let rename = tools.rename.iter().map(|(old, new)| (old, quoted(new)));
         self.table(&format!("{path}.tools.rename"), rename);
@@ -184,6 +186,7 @@ mod tests {
             mode = "per_principal"
             workers = 2
             workers_max = 3
+            ask_workers = 0
             calls_per_worker = 4
             queue = 5
             idle_stop = "0s"
@@ -198,6 +201,7 @@ mod tests {
             [servers.z.tools]
             allow = ["a*"]
             deny = ["b"]
+            asks = ["c"]
             rename = { "a.b" = "c" }
             concurrency = { d = 1 }
             [servers.a]

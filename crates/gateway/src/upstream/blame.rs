@@ -125,7 +125,7 @@ impl Drive<'_> {
     pub(crate) fn blame(&self) -> bool {
         let calls = self.session.tags().filter_map(|tag| match tag {
             Tag::Call(call) | Tag::Gone(call) => Some(call),
-            Tag::Own(_) | Tag::Listen => None,
+            Tag::Moved(_) | Tag::Own(_) | Tag::Listen => None,
         });
         let last = calls.max_by_key(|call| call.given.load(Ordering::Relaxed));
         let kind = last.and_then(|call| kind(call));

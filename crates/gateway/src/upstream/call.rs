@@ -3,7 +3,7 @@
 //! A call is answered exactly once because its [`Relayed`] can be taken out of it only once.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcplane::budget::Charge;
@@ -36,6 +36,8 @@ pub(crate) struct Call {
     pub(crate) sent: AtomicU8,
     /// When a worker was given it, as a place in the order of all uses of its pool.
     pub(crate) given: AtomicU64,
+    /// Its upstream has asked something in it.
+    pub(crate) has_asked: AtomicBool,
     seat: Mutex<Seat>,
 }
 
@@ -79,6 +81,7 @@ impl Call {
             id: AtomicI64::new(0),
             sent: AtomicU8::new(0),
             given: AtomicU64::new(0),
+            has_asked: AtomicBool::new(false),
             seat: Mutex::new(Seat { request: Some(request), ..Seat::default() }),
         })
     }

@@ -21,6 +21,7 @@ use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request};
 use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError};
+use mcplane::server::relay::Caller;
 use mcplane::transport::poll_send;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -58,6 +59,8 @@ pub(super) enum Tag {
     /// A call that nobody waits for any more. What its upstream said before it knew of that is on
     /// its way still, up to the answer to the ping that has this tag.
     Gone(Arc<Call>),
+    /// The same of a call of this client that went to another worker.
+    Moved(Caller),
     Own(Waiting),
     Listen,
 }
@@ -94,6 +97,10 @@ pub(crate) struct Drive<'a> {
     starting: Option<OwnedSemaphorePermit>,
     pub(super) listening: Listening,
     pub(super) voices: Voices,
+    /// Lines say on the stream of which request they came.
+    is_attributed: bool,
+    /// On which the one at hand did.
+    pub(super) of: Option<i64>,
 }
 
 impl<'a> Drive<'a> {
@@ -101,6 +108,7 @@ impl<'a> Drive<'a> {
         worker: &'a Arc<Worker>,
         pool: &'a Arc<Pool>,
         config: ClientConfig,
+        is_attributed: bool,
         starting: Option<OwnedSemaphorePermit>,
     ) -> Self {
         worker.life.fetch_add(1, Ordering::Relaxed);
@@ -121,6 +129,8 @@ impl<'a> Drive<'a> {
             starting,
             listening: Listening::default(),
             voices: Voices::new(pool.settings.mode),
+            is_attributed,
+            of: None,
         }
     }
 
@@ -197,6 +207,7 @@ impl<'a> Drive<'a> {
             match tag {
                 Tag::Call(call) => self.pool.broken(self.worker, &call, why),
                 Tag::Gone(call) => self.pool.release(self.worker, &call),
+                Tag::Moved(_) => self.pool.free_place(self.worker),
                 Tag::Own(waiting) => drop(waiting.send(Err(unavailable(why)))),
                 Tag::Listen => {}
             }
@@ -342,21 +353,40 @@ impl<'a> Drive<'a> {
         self.end_line(start);
         if let Some(Tag::Call(call)) = call {
             self.voices.cut(&call);
-            self.part(now, &call);
+            self.part(now, Tag::Gone(call));
+        }
+    }
+
+    /// Sends a call to another worker.
+    pub(super) fn move_away(&mut self, call: &Arc<Call>) {
+        let start = self.out.len();
+        let tag = self.session.cancel(call.id(), "it is sent elsewhere", &mut self.out);
+        self.end_line(start);
+        if matches!(tag, Some(Tag::Call(_))) {
+            self.voices.cut(call);
+            self.part(clock::now(), Tag::Moved(call.caller.clone()));
+            call.seat().worker = None;
+            self.pool.admit(Arc::clone(call));
         }
     }
 
     /// A call has ended here, and there as soon as this ping is answered: then its place is free,
     /// and what the upstream says without naming a call is not of this one.
-    fn part(&mut self, now: Instant, call: &Arc<Call>) {
+    fn part(&mut self, now: Instant, tag: Tag) {
         let method = if self.is_modern() { Method::Discover } else { Method::Ping };
         let ping = request(method, b"{}", PROBE_TIMEOUT);
         let start = self.out.len();
-        let tag = Tag::Gone(Arc::clone(call));
-        if self.session.call(now, &ping, tag, &mut self.out).is_err() {
-            self.pool.release(self.worker, call);
+        if let Err(tag) = self.session.call(now, &ping, tag, &mut self.out) {
+            self.parted(&tag);
         }
         self.end_line(start);
+    }
+
+    fn parted(&self, tag: &Tag) {
+        match tag {
+            Tag::Gone(call) => self.pool.release(self.worker, call),
+            _ => self.pool.free_place(self.worker),
+        }
     }
 
     /// It takes no more calls.
@@ -385,7 +415,10 @@ impl<'a> Drive<'a> {
         }
     }
 
-    fn line(&mut self, now: Instant, line: Bytes) {
+    fn line(&mut self, now: Instant, mut line: Bytes) {
+        if self.is_attributed {
+            self.of = attribution(&mut line);
+        }
         let batches = self.session.peer().is_some_and(|peer| peer.revision.has_batches());
         if batches
             && is_batch(&line)
@@ -426,8 +459,8 @@ impl<'a> Drive<'a> {
             (ClientEvent::Answered(_, Tag::Call(call), answer), message) => {
                 self.answered(&call, answer, message);
             }
-            (ClientEvent::Answered(_, Tag::Gone(call), _), _) => {
-                self.pool.release(self.worker, &call);
+            (ClientEvent::Answered(_, tag @ (Tag::Gone(_) | Tag::Moved(_)), _), _) => {
+                self.parted(&tag);
             }
             (ClientEvent::Progress(id), Some(message)) => {
                 if let Some(Tag::Call(call)) = self.session.tag(id) {
@@ -473,7 +506,7 @@ impl<'a> Drive<'a> {
                 self.pool.timed_out(self.worker);
                 let why = format!("`{}` was not answered in time by the server", call.method);
                 call.fail(&ErrorObject::new(Code::HANDLER_TIMEOUT, why));
-                return self.part(clock::now(), call);
+                return self.part(clock::now(), Tag::Gone(Arc::clone(call)));
             }
             (Answer::Malformed(_), Some(message)) if era::is_of_extension(call, message, peer) => {
                 self.worker.timeouts.store(0, Ordering::Relaxed);
@@ -492,6 +525,7 @@ impl<'a> Drive<'a> {
             }
             (Answer::Complete(_) | Answer::Error(_), Some(message)) => {
                 self.pool.went_well(call);
+                self.pool.did_not_ask(call);
                 self.worker.timeouts.store(0, Ordering::Relaxed);
                 if self.worker.state() == State::Degraded {
                     self.worker.set_state(State::Healthy);
@@ -589,6 +623,13 @@ fn own(answer: Answer) -> Result<Bytes, ErrorObject> {
         }
         Answer::Closed => Err(unavailable("the connection ended")),
     }
+}
+
+/// Takes the request off a line on whose stream it came, if it was one.
+fn attribution(line: &mut Bytes) -> Option<i64> {
+    let end = line.iter().position(|byte| *byte == b' ')?;
+    let of = line.split_to(end + 1);
+    std::str::from_utf8(of.get(..end)?).ok()?.parse().ok()
 }
 
 /// Reads what there is. Cancel safe: what was read is in `input`.

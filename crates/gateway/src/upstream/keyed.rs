@@ -99,9 +99,7 @@ impl Pool {
         };
         lane.into_iter().for_each(|lane| self.leave(&lane));
         self.restock(left);
-        if let Some(other) = self.other() {
-            other.ended(caller);
-        }
+        self.others().for_each(|other| other.ended(caller));
     }
 
     /// Stops the workers of keys that have been idle for too long.
@@ -124,7 +122,7 @@ impl Pool {
             (true, key) => key.and_then(|key| self.keyed().get(&key).cloned()),
         };
         let mut all = lane.map(|lane| lane.workers.load().to_vec()).unwrap_or_default();
-        all.extend(self.other().into_iter().flat_map(|other| other.workers_of(caller)));
+        all.extend(self.others().flat_map(|other| other.workers_of(caller)));
         all
     }
 

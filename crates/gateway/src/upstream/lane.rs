@@ -178,12 +178,10 @@ impl Pool {
         if self.settings.mode.is_keyed() { usize::MAX } else { places.saturating_sub(1).max(1) }
     }
 
-    /// A call was given up before a worker had it, in a queue of either era.
+    /// A call was given up before a worker had it, in a queue of any of the pools.
     pub(super) fn is_given_up(&self) {
         self.given_up.store(true, Ordering::Release);
-        if let Some(other) = self.other() {
-            other.given_up.store(true, Ordering::Release);
-        }
+        self.others().for_each(|other| other.is_given_up());
     }
 
     /// Lets a call wait, if there is room.

@@ -5,12 +5,14 @@
 //! * `lists` — one reading of all that it lists.
 //! * `pool` — which worker gets a call; `keyed` — those of one client; `sides` — those of its era;
 //!   `lane` — where calls wait for one; `turn` — where they wait for their tool; `blame` — which end it.
+//! * `asking` — which calls may ask, and have a worker each.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
 //! * `worker` — one of them; `drive` — the loop of its connection; `owner` — whose it is what an
 //!   upstream says and that names no call; `voices` — who may still say something.
 //! * `call` — one request on its way; `address` — what clients hear of where an upstream is.
 
 pub(crate) mod address;
+mod asking;
 mod blame;
 pub(crate) mod call;
 mod drive;
@@ -115,6 +117,8 @@ pub(crate) struct Upstream {
     /// What is wrong with the names that the settings give its tools.
     pub(crate) misnamed: ArcSwapOption<String>,
     lists: Mutex<[(Kind, ListState); 4]>,
+    /// Held while what is known is written to the disk.
+    keeping: Mutex<()>,
     /// When its lists are too old for a client that asks, in milliseconds since `born`.
     stale_at: AtomicU64,
     born: Instant,
@@ -140,6 +144,9 @@ impl Upstream {
             Some(Loaded::Offer(offer)) => Some(*offer),
             _ => None,
         };
+        if let Some(offer) = &kept {
+            pool.shared.habits.remember(&offer.asking);
+        }
         let upstream = Arc::new(Self {
             name,
             pool: Arc::clone(&pool),
@@ -147,6 +154,7 @@ impl Upstream {
             watched,
             misnamed: ArcSwapOption::empty(),
             lists: Mutex::new(Kind::ALL.map(|kind| (kind, ListState::default()))),
+            keeping: Mutex::default(),
             fresh: channel::Sender::new(false),
             stale_at: AtomicU64::new(NEVER),
             born: clock::now(),
@@ -355,6 +363,11 @@ impl Ear {
             Heard::Trouble(trouble) => {
                 tell(&self.news, News::Trouble(Arc::clone(&self.upstream.name), trouble), false);
             }
+            Heard::Asks => {
+                if self.reading.is_none() && self.failures == 0 && self.upstream.is_fresh() {
+                    self.keep();
+                }
+            }
             Heard::Updated(worker, uri) => {
                 let key = watch::key_of(&worker);
                 tell(&self.news, News::Updated(Arc::clone(&self.upstream.name), uri, key), false);
@@ -442,13 +455,23 @@ impl Ear {
         let before = self.upstream.offer.swap(Some(Arc::clone(&offer)));
         reading.is_other |= before.is_none_or(|before| !before.lists_the_same(&offer));
         self.upstream.fresh.send_replace(true);
-        if let Some(store) = self.store.clone().filter(|_| is_all) {
-            let (name, identity) =
-                (Arc::clone(&self.upstream.name), identity(&self.upstream.pool.settings));
-            // A list that cannot be kept is asked for again after a restart.
-            tokio::task::spawn_blocking(move || store.save(&name, &identity, &offer).ok());
+        if is_all {
+            self.keep();
         }
         self.tell_offer(Changes::default());
+    }
+
+    /// Keeps what is known for the next run. What cannot be kept is found out again.
+    fn keep(&self) {
+        let Some(store) = self.store.clone() else { return };
+        let upstream = Arc::clone(&self.upstream);
+        tokio::task::spawn_blocking(move || {
+            // The last one to write must have seen all of it.
+            let _turn = upstream.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut offer = Offer::clone(&*upstream.offer.load_full()?);
+            offer.asking = upstream.pool.shared.habits.learned();
+            store.save(&upstream.name, &identity(&upstream.pool.settings), &offer).ok()
+        });
     }
 
     fn note(&self, kind: Kind, error: Option<String>) {

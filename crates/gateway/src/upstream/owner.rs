@@ -21,12 +21,14 @@ impl Drive<'_> {
     pub(super) fn asked(&mut self, method: Method, message: &Message, before: Option<&Caller>) {
         let Some(id) = message.id() else { return };
         let revision = self.session.peer().map_or(Revision::LATEST_LEGACY, |peer| peer.revision);
-        let start = self.out.len();
         let owner = self.owner();
         let is_put = !matches!(owner, Owner::Nobody if method == Method::RootsList);
-        self.pool.asks.fetch_or(is_put, Ordering::Relaxed);
+        self.pool.asks.fetch_or(is_put && self.of.is_none(), Ordering::Relaxed);
         if is_put && !matches!(owner, Owner::Call(_)) {
             self.nobodys(&owner);
+        }
+        if self.of.is_none() && !matches!(owner, Owner::Nobody | Owner::Gone) {
+            self.learn_who_asks();
         }
         let answer = match owner {
             Owner::Call(call) if before.is_some_and(|before| !is_same(before, &call.caller)) => {
@@ -38,9 +40,13 @@ impl Drive<'_> {
                 Err("it may be another client's, whose call has ended: try again".into())
             }
             Owner::Nobody => Err("nobody has a call in flight that this could belong to".into()),
+            Owner::Several(_) if self.ask_again_elsewhere() => {
+                Err("its call is made again, where it is known whose it is".into())
+            }
             Owner::Several(count) => Err(format!(
                 "{count} calls are in flight for several clients, and nothing says which of them \
-                 this belongs to; mode `exclusive`, `per_session` or `per_principal` can tell"
+                 this belongs to; a call that is made again has a worker to itself, unless \
+                 `ask_workers` is 0"
             )),
             Owner::Call(call) => {
                 match self.pool.shared.questions.ask(
@@ -53,12 +59,14 @@ impl Drive<'_> {
                 ) {
                     None => return,
                     Some(error) => {
+                        let start = self.out.len();
                         write::error(&mut self.out, message.part(Part::Id), &error);
                         return self.end_line(start);
                     }
                 }
             }
         };
+        let start = self.out.len();
         match answer {
             Ok(result) => {
                 write::result(&mut self.out, message.part(Part::Id).unwrap_or(b"null"), &result);
@@ -72,21 +80,29 @@ impl Drive<'_> {
     }
 
     /// Whose question or log message it is that names no call.
-    fn owner(&self) -> Owner {
+    fn owner(&mut self) -> Owner {
+        if let Some(id) = self.of {
+            return match self.session.tag(id) {
+                Some(Tag::Call(call)) => Owner::Call(Arc::clone(call)),
+                Some(Tag::Own(_) | Tag::Listen) => Owner::Nobody,
+                Some(Tag::Gone(_) | Tag::Moved(_)) | None => Owner::Gone,
+            };
+        }
         let mut caller: Option<&Caller> = None;
         let mut youngest: Option<&Arc<Call>> = None;
         for tag in self.session.tags() {
-            let (Tag::Call(call) | Tag::Gone(call)) = tag else { continue };
-            if !call.method.takes_input() {
-                continue;
-            }
-            if !caller.is_none_or(|other| is_same(other, &call.caller)) {
+            let whose = match tag {
+                Tag::Call(call) | Tag::Gone(call) if call.method.takes_input() => &call.caller,
+                Tag::Moved(caller) => caller,
+                _ => continue,
+            };
+            if !caller.is_none_or(|other| is_same(other, whose)) {
                 return Owner::Several(self.session.tags().count());
             }
-            caller = Some(&call.caller);
+            caller = Some(whose);
+            let Tag::Call(call) = tag else { continue };
             let number = |call: &Call| self.session.number(call.id());
-            let is_younger = youngest.is_none_or(|other| number(other) < number(call));
-            if is_younger && matches!(tag, Tag::Call(_)) {
+            if youngest.is_none_or(|other| number(other) < number(call)) {
                 youngest = Some(call);
             }
         }
@@ -173,9 +189,10 @@ impl Drive<'_> {
     }
 }
 
-/// Whether both are one client: of those without a connection nobody can tell.
+/// Whether both are one client, as far as can be told: requests of 2026-07-28 over HTTP have no
+/// connection, and only a principal has them belong together.
 fn is_same(one: &Caller, other: &Caller) -> bool {
-    one == other && one.connection.is_some()
+    one == other && (one.connection.is_some() || one.principal.is_some())
 }
 
 enum Owner {

@@ -19,6 +19,7 @@ use mcplane::server::relay::{Caller, Seal};
 use mcplane::transport::process::mask_urls;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+use super::asking::Habits;
 use super::blame::Blame;
 use super::call::Call;
 use super::keyed::Key;
@@ -50,6 +51,8 @@ pub(crate) enum Heard {
     Listening(Arc<Worker>),
     /// It does not any more, or would not. Whether it never will.
     ListenEnded(Arc<Worker>, bool),
+    /// It was learned which calls ask.
+    Asks,
     /// A resource has changed, as this worker says.
     Updated(Arc<Worker>, String),
     Trouble(String),
@@ -60,6 +63,10 @@ pub(crate) struct Pool {
     pub(crate) settings: Server,
     pub(crate) shared: Shared,
     pub(super) side: Side,
+    /// The pool for legacy clients, where this one is of the other era.
+    pub(super) legacy: Other,
+    /// The pool for calls that may ask.
+    pub(super) alone: Other,
     /// One for each worker that there may be: a worker has one until its process is gone.
     pub(crate) places: Arc<Semaphore>,
     /// The lane of `shared` and `exclusive`; of the keyed modes, the spare workers.
@@ -103,6 +110,7 @@ pub(crate) struct Shared {
     heard: mpsc::Sender<Heard>,
     pub(crate) questions: Arc<Questions>,
     pub(super) blame: Arc<Blame>,
+    pub(super) habits: Arc<Habits>,
     /// A client has set a log level.
     pub(super) has_levels: Arc<AtomicBool>,
     /// Log messages and questions that could not be told whose they are.
@@ -143,11 +151,12 @@ impl Pool {
             heard,
             questions: Arc::default(),
             blame: Arc::default(),
+            habits: Arc::new(Habits::new(&settings.tools.asks)),
             has_levels: Arc::default(),
             unowned: Arc::default(),
             refused: Arc::default(),
         };
-        Self::build(settings, Side::Own(Other::default()), shared)
+        Self::build(settings, Side::Own, shared)
     }
 
     /// Another pool of the same upstream.
@@ -174,6 +183,8 @@ impl Pool {
             alive: Mutex::new(Some(alive)),
             gone: tokio::sync::Mutex::new(gone),
             side,
+            legacy: Other::default(),
+            alone: Other::default(),
             settings,
             shared,
         })
@@ -198,7 +209,7 @@ impl Pool {
         for lane in self.lanes() {
             lane.close(|call| self.admit(call));
         }
-        if let Some(other) = self.take_other() {
+        for other in self.take_others() {
             Box::pin(other.close(deadline, why)).await;
         }
         drop(self.alive.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -247,8 +258,8 @@ impl Pool {
     pub(super) fn admit_here(self: &Arc<Self>, call: Arc<Call>) {
         if let Some(why) = self.closed.get() {
             return match self.side {
-                Side::Own(_) => call.fail(&unavailable(why)),
-                Side::Legacy(_) => self.admit(call),
+                Side::Own => call.fail(&unavailable(why)),
+                Side::Legacy(_) | Side::Alone(_) => self.admit(call),
             };
         }
         if self.refuses(&call) {
@@ -260,7 +271,10 @@ impl Pool {
         };
         match self.pick(&lane, &call.caller) {
             Some(worker) => self.hand(&worker, call),
-            None => self.enqueue(&lane, call),
+            None => {
+                self.grow(&lane);
+                self.enqueue(&lane, call);
+            }
         }
     }
 
@@ -291,6 +305,11 @@ impl Pool {
     /// A call leaves its worker and keeps its turn.
     fn leave_place(self: &Arc<Self>, worker: &Arc<Worker>, call: &Call) {
         call.seat().worker = None;
+        self.free_place(worker);
+    }
+
+    /// A place of this worker is free.
+    pub(super) fn free_place(self: &Arc<Self>, worker: &Worker) {
         worker.in_flight.fetch_sub(1, Ordering::AcqRel);
         if let Some(lane) = worker.lane.get() {
             self.advance(lane);
@@ -338,6 +357,10 @@ impl Pool {
                 self.advance(lane);
             }
         }
+        self.tell_of(heard);
+    }
+
+    pub(super) fn tell_of(&self, heard: Heard) {
         let heard = self.word(heard);
         let is_vital = !matches!(heard, Heard::Updated(..) | Heard::Trouble(_));
         super::tell(&self.shared.heard, heard, is_vital);
@@ -398,9 +421,16 @@ impl Pool {
         all
     }
 
+    /// The same, and those of the pools beside this one.
+    pub(crate) fn all_workers(&self) -> Vec<Arc<Worker>> {
+        let mut all = self.workers();
+        all.extend(self.others().flat_map(|other| other.all_workers()));
+        all
+    }
+
     pub(crate) fn queued(&self) -> usize {
         let here: usize = self.lanes().iter().map(|lane| lane.queued.load(Ordering::Relaxed)).sum();
-        here + self.other().map_or(0, |other| other.queued())
+        here + self.others().map(|other| other.queued()).sum::<usize>()
     }
 
     /// Whether no call runs or waits here.
@@ -409,7 +439,7 @@ impl Pool {
         self.in_turn.load(Ordering::Acquire) == 0
             && self.queued() == 0
             && !self.workers().iter().any(is_busy)
-            && self.other().is_none_or(|other| other.is_idle())
+            && self.others().all(|other| other.is_idle())
     }
 
     /// How often a worker was given a call.

@@ -1,4 +1,5 @@
-//! Each client its own era, at an upstream that speaks both.
+//! The pools of one upstream, and which of them a call belongs to: each client is served in its own
+//! era where the upstream speaks both, and what may ask has workers of its own (`asking`).
 //!
 //! An upstream that prefers 2026-07-28 has a second pool, made when the first legacy client calls: its
 //! connections begin with `initialize`, so that what the upstream asks and says in the middle of a
@@ -46,6 +47,10 @@ impl Learned {
         self.0.store(1, Ordering::Relaxed);
     }
 
+    pub(super) fn is_met_as_legacy(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 1
+    }
+
     pub(super) fn is_known(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
@@ -68,15 +73,27 @@ impl Learned {
     }
 }
 
-/// Which of an upstream's two pools this is.
+/// Which of an upstream's pools this is.
 pub(super) enum Side {
     /// The one that every upstream has, of the era that it prefers. All calls come to it first.
-    Own(Other),
-    /// The one for legacy clients, of this one.
+    Own,
+    /// The one for legacy clients, beside this one.
     Legacy(Weak<Pool>),
+    /// The one for calls that may ask, beside this one.
+    Alone(Weak<Pool>),
 }
 
-/// The pool for legacy clients, as the other one has it.
+impl Side {
+    /// The pool beside which it was made.
+    const fn beside(&self) -> Option<&Weak<Pool>> {
+        match self {
+            Self::Own => None,
+            Self::Legacy(pool) | Self::Alone(pool) => Some(pool),
+        }
+    }
+}
+
+/// A pool that is there while it is needed, as the one beside it has it.
 #[derive(Default)]
 pub(super) struct Other {
     pool: ArcSwapOption<Pool>,
@@ -91,25 +108,39 @@ impl Other {
 }
 
 impl Pool {
-    /// Takes a call to the pool of its client's era.
+    /// Takes a call to the pool where it belongs.
     pub(super) fn admit(self: &Arc<Self>, call: Arc<Call>) {
-        match &self.side {
-            Side::Own(other) => match self.other_for(other, call.revision) {
-                Some(legacy) => legacy.admit_here(call),
-                None => self.admit_here(call),
-            },
-            Side::Legacy(own) => match own.upgrade() {
-                Some(own) => own.admit(call),
-                None => call.fail(&unavailable("it has ended")),
-            },
+        match self.side.beside().map(Weak::upgrade) {
+            Some(Some(pool)) => pool.admit(call),
+            Some(None) => call.fail(&unavailable("it has ended")),
+            None => {
+                let legacy = self.for_legacy(call.revision);
+                let pool = legacy.as_ref().unwrap_or(self);
+                match pool.for_asking(&call) {
+                    Some(alone) => alone.admit_here(call),
+                    None => pool.admit_here(call),
+                }
+            }
         }
     }
 
     /// Where a client of this revision is served, unless that is here.
-    fn other_for(self: &Arc<Self>, other: &Other, revision: Revision) -> Option<Arc<Self>> {
+    fn for_legacy(self: &Arc<Self>, revision: Revision) -> Option<Arc<Self>> {
         if is_modern(revision) || !self.learned.prefers_modern() {
             return None;
         }
+        self.beside(&self.legacy, || {
+            let settings = Server { revision: Speaks::Legacy, ..self.settings.clone() };
+            self.sibling(settings, Side::Legacy(Arc::downgrade(self)))
+        })
+    }
+
+    /// A pool beside this one, which is made if there is none; `None` while there is to be none.
+    pub(super) fn beside(
+        self: &Arc<Self>,
+        other: &Other,
+        make: impl FnOnce() -> Arc<Self>,
+    ) -> Option<Arc<Self>> {
         if let Some(pool) = other.pool.load_full() {
             return Some(pool);
         }
@@ -121,8 +152,7 @@ impl Pool {
         if let Some(pool) = other.pool.load_full() {
             return Some(pool);
         }
-        let settings = Server { revision: Speaks::Legacy, ..self.settings.clone() };
-        let pool = self.sibling(settings, Side::Legacy(Arc::downgrade(self)));
+        let pool = make();
         other.pool.store(Some(Arc::clone(&pool)));
         drop(none_until);
         pool.start();
@@ -132,47 +162,59 @@ impl Pool {
     /// What the upstream prefers is known now: calls that waited for that and belong elsewhere go
     /// there.
     pub(super) fn sort(self: &Arc<Self>) {
-        if self.learned.prefers_modern() {
-            let legacy = |_, call: &Call| !is_modern(call.revision);
-            self.lanes().iter().flat_map(|lane| lane.extract(legacy)).for_each(|call| {
-                self.admit(call);
-            });
-        }
+        let prefers_modern = self.learned.prefers_modern();
+        let is_elsewhere = |_, call: &Call| {
+            prefers_modern && !is_modern(call.revision) || self.for_asking(call).is_some()
+        };
+        self.lanes().iter().flat_map(|lane| lane.extract(is_elsewhere)).for_each(|call| {
+            self.admit(call);
+        });
     }
 
-    /// A worker could not begin with `initialize`. `true` if legacy clients are translated from now
-    /// on: all of it moves to the other pool.
-    pub(super) fn has_no_legacy(&self, is_refused: bool) -> bool {
-        let Side::Legacy(own) = &self.side else { return false };
+    /// A worker could not be started. `Some` if the pool beside this one does without it from now on:
+    /// all calls move there. What there is to say about it, if it was not the upstream's own word.
+    pub(super) fn is_done_without(&self, is_refused: bool) -> Option<Option<&'static str>> {
+        let pool = self.side.beside()?;
         // One that was taken before is only late or broken now.
         if !is_refused && self.learned.is_known() {
-            return false;
+            return None;
         }
-        let after = if is_refused { FOR_GOOD } else { TRIAL_AGAIN };
-        if let Some(own) = own.upgrade() {
-            own.let_go(self, Some(clock::now() + after));
+        let (after, why) = match self.side {
+            Side::Legacy(_) if is_refused => (FOR_GOOD, None),
+            Side::Legacy(_) => (
+                TRIAL_AGAIN,
+                Some("older clients are translated for, since it does not start for them"),
+            ),
+            _ => {
+                let why =
+                    "calls that may ask share a worker with others, since no other one starts";
+                (TRIAL_AGAIN, Some(why))
+            }
+        };
+        if let Some(pool) = pool.upgrade() {
+            pool.let_go(self, Some(clock::now() + after));
         }
-        true
+        Some(why)
     }
 
-    /// Ends a pool that no legacy client has used for so long. `last` is how often it had been used
+    /// Ends a pool beside another one that was not used for so long. `last` is how often it had been used
     /// at the last look at which that was news, and when that was.
     pub(super) fn stop_unused(&self, after: Duration, last: &mut (u64, Instant)) {
-        let Side::Legacy(own) = &self.side else { return };
+        let Some(pool) = self.side.beside() else { return };
         let (uses, now) = (self.uses(), clock::now());
         if uses != last.0 || !self.is_idle() {
             *last = (uses, now);
         }
-        if let Some(own) = own.upgrade().filter(|_| now.duration_since(last.1) >= after) {
-            own.let_go(self, None);
+        if let Some(pool) = pool.upgrade().filter(|_| now.duration_since(last.1) >= after) {
+            pool.let_go(self, None);
         }
     }
 
-    fn let_go(self: &Arc<Self>, legacy: &Self, none_until: Option<Instant>) {
-        let Side::Own(other) = &self.side else { return };
+    fn let_go(self: &Arc<Self>, gone: &Self, none_until: Option<Instant>) {
+        let other = if matches!(gone.side, Side::Alone(_)) { &self.alone } else { &self.legacy };
         let gone = {
             let mut until = other.lock();
-            let is_it = |pool: &Arc<Self>| std::ptr::eq(&raw const **pool, legacy);
+            let is_it = |pool: &Arc<Self>| std::ptr::eq(&raw const **pool, gone);
             if !other.pool.load().as_ref().is_some_and(is_it) {
                 return;
             }
@@ -188,33 +230,36 @@ impl Pool {
         });
     }
 
-    /// The pool for legacy clients, if there is one at the moment.
-    pub(crate) fn other(&self) -> Option<Arc<Self>> {
-        match &self.side {
-            Side::Own(other) => other.pool.load_full(),
-            Side::Legacy(_) => None,
-        }
+    /// The pools beside this one that there are at the moment.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Arc<Self>> {
+        [&self.legacy, &self.alone].into_iter().filter_map(|other| other.pool.load_full())
     }
 
-    /// Takes it out for good: this pool is closing.
-    pub(super) fn take_other(&self) -> Option<Arc<Self>> {
-        let Side::Own(other) = &self.side else { return None };
-        let _until = other.lock();
-        other.pool.swap(None)
+    /// Takes them out for good: this pool is closing.
+    pub(super) fn take_others(&self) -> impl Iterator<Item = Arc<Self>> {
+        [&self.legacy, &self.alone].into_iter().filter_map(|other| {
+            let _until = other.lock();
+            other.pool.swap(None)
+        })
     }
 
     /// What the upstream's task is told: lists are the own pool's to read.
     pub(super) fn word(&self, heard: Heard) -> Heard {
-        let Side::Legacy(own) = &self.side else { return heard };
-        let healthy = |own: Arc<Self>| {
-            own.workers().into_iter().find(|worker: &Arc<Worker>| worker.state() == State::Healthy)
+        let Some(pool) = self.side.beside() else { return heard };
+        let healthy = |pool: Arc<Self>| {
+            pool.workers().into_iter().find(|worker: &Arc<Worker>| worker.state() == State::Healthy)
         };
-        match heard {
+        let pool = pool.upgrade();
+        let heard = match heard {
             Heard::Ready(worker) => Heard::Taken(worker),
             Heard::ListsChanged(worker, method) => {
-                Heard::ListsChanged(own.upgrade().and_then(healthy).unwrap_or(worker), method)
+                Heard::ListsChanged(pool.clone().and_then(healthy).unwrap_or(worker), method)
             }
             heard => heard,
+        };
+        match pool {
+            Some(pool) => pool.word(heard),
+            None => heard,
         }
     }
 }

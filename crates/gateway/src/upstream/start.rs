@@ -32,6 +32,8 @@ pub struct Connected {
     pub(crate) reader: Reader,
     pub(crate) writer: Writer,
     pub(crate) running: Option<Running>,
+    /// Each line begins with the request on whose stream it came: see [`Http::attributed`].
+    pub(crate) is_attributed: bool,
 }
 
 impl Connected {
@@ -41,7 +43,12 @@ impl Connected {
     /// The transport cannot be opened.
     pub fn to(transport: impl Transport) -> Result<Self> {
         let (reader, writer) = transport.open()?;
-        Ok(Self { reader: Box::new(reader), writer: Box::new(writer), running: None })
+        Ok(Self {
+            reader: Box::new(reader),
+            writer: Box::new(writer),
+            running: None,
+            is_attributed: false,
+        })
     }
 }
 
@@ -82,7 +89,7 @@ fn spawn(program: &str, server: &Server) -> Result<Connected> {
     }
     let (running, reader, writer) = Process::new(command).start()?;
     let (reader, writer) = (Box::new(reader), Box::new(writer));
-    Ok(Connected { reader, writer, running: Some(running) })
+    Ok(Connected { reader, writer, running: Some(running), is_attributed: false })
 }
 
 impl Programs {
@@ -104,7 +111,9 @@ impl Programs {
             let headers: HeaderMap = headers.flatten().collect();
             return Connected::to(websocket::connect(url, &headers, None).await?);
         }
-        let http = Http::new(url)?.pool(self.connections.clone());
-        Connected::to(headers.fold(http, |http, (name, value)| http.header(name, value)))
+        let http = Http::new(url)?.pool(self.connections.clone()).attributed();
+        let connected =
+            Connected::to(headers.fold(http, |http, (name, value)| http.header(name, value)))?;
+        Ok(Connected { is_attributed: true, ..connected })
     }
 }

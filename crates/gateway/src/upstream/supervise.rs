@@ -131,9 +131,8 @@ impl Supervisor {
                 End::Broken(why) => why,
             };
             let full = report.map_or_else(|| short.clone(), |report| format!("{short}: {report}"));
-            if !was_ready && pool.has_no_legacy(is_refused) {
-                if !is_refused {
-                    let why = "older clients are translated for, since it does not start for them";
+            if !was_ready && let Some(told) = pool.is_done_without(is_refused) {
+                if let Some(why) = told {
                     pool.hear(Heard::Trouble(mask_urls(&format!("{why}: {full}"))));
                 }
                 return;
@@ -195,7 +194,7 @@ impl Supervisor {
             connected = pool.shared.connect.connect(&pool.shared.name, &pool.settings) => connected,
             _ = closing.changed() => return Life::of(End::Left, None),
         };
-        let Connected { mut reader, mut writer, mut running } = match connected {
+        let Connected { mut reader, mut writer, mut running, is_attributed } = match connected {
             Ok(connected) => connected,
             Err(error) => {
                 let end = End::Broken("it cannot be started or reached".into());
@@ -203,7 +202,7 @@ impl Supervisor {
             }
         };
         worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
-        let mut drive = Drive::new(worker, pool, client_config(pool), permit);
+        let mut drive = Drive::new(worker, pool, client_config(pool), is_attributed, permit);
         let mut end = tokio::select! {
             end = drive.run(&mut reader, &mut writer, &mut self.commands) => end,
             () = ended(&mut running) => End::Broken("it has ended".into()),
@@ -352,9 +351,9 @@ fn client_config(pool: &Pool) -> ClientConfig {
         .with_roots(false);
     let approval = pool.settings.approval.duration();
     let usual = match pool.side {
-        Side::Own(_) => HANDSHAKE_TIME_MAX,
+        Side::Own => HANDSHAKE_TIME_MAX,
         // Clients wait for it that can be served otherwise.
-        Side::Legacy(_) => TRIAL_TIME_MAX,
+        Side::Legacy(_) | Side::Alone(_) => TRIAL_TIME_MAX,
     };
     ClientConfig {
         info: Implementation::new("mcplane", env!("CARGO_PKG_VERSION")),

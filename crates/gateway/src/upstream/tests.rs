@@ -1,5 +1,6 @@
 //! Servers that are real processes, and what their gateway says of them.
 
+mod asking;
 mod fake;
 mod fresh;
 mod hops;

@@ -119,6 +119,7 @@ impl Drive<'_> {
     pub(super) fn may_begin(&mut self, now: Instant, call: &Arc<Call>) -> bool {
         let is_certain = self.end.is_none()
             && (!self.pool.asks.load(Ordering::Relaxed)
+                || !self.pool.shared.habits.may_ask(call)
                 || self.pool.settings.mode.is_keyed()
                 || self.leaves()
                 || self.is_modern()

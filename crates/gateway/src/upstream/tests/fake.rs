@@ -88,12 +88,19 @@ impl Fake {
 
     /// Says something on the connection on which it was sent this.
     pub(super) fn say_to(&self, request: &Value, message: &Value) {
-        let on = {
-            let state = self.state();
-            let found = state.seen.iter().find(|(_, seen)| seen["id"] == request["id"]);
-            found.expect("it was sent that").0
-        };
-        self.say_on(on, message);
+        self.say_on(self.connection_of(request), message);
+    }
+
+    /// On which of its connections it was sent this.
+    pub(super) fn connection_of(&self, request: &Value) -> usize {
+        let state = self.state();
+        let found = state.seen.iter().find(|(_, seen)| seen["id"] == request["id"]);
+        found.expect("it was sent that").0
+    }
+
+    /// How a question of it was answered.
+    pub(super) async fn answered(&self, id: u32) -> Value {
+        self.find("answer", 0, |message| message["id"] == id && message["method"].is_null()).await
     }
 
     pub(super) fn notify(&self, method: &str, params: Value) {
@@ -167,7 +174,9 @@ impl Fake {
                 "resources/list" => list("resources", &[]),
                 "resources/templates/list" => list("resourceTemplates", &[]),
                 "prompts/list" => list("prompts", &[]),
-                "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => json!({}),
+                "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
+                    json!({})
+                }
                 _ => Value::Null,
             };
             (result, state.acknowledges)

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Buf, Bytes};
 use mcplane_proto::frame::lines;
+use mcplane_proto::id::Id;
 use tokio::io::ReadBuf;
 
 /// Bytes that wait for the reader before exchanges are left alone for a while.
@@ -12,7 +13,12 @@ const INBOX_BYTES_MAX: usize = 256 * 1024;
 
 /// Lines, each with its newline.
 #[derive(Debug, Default)]
-pub(super) struct Inbox(Mutex<Queue>);
+pub(super) struct Inbox {
+    queue: Mutex<Queue>,
+    /// Each begins with the request on whose stream it came: see
+    /// [`Http::attributed`](super::Http::attributed).
+    is_attributed: bool,
+}
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -22,9 +28,26 @@ struct Queue {
 }
 
 impl Inbox {
+    pub(super) fn new(is_attributed: bool) -> Self {
+        Self { is_attributed, ..Self::default() }
+    }
+
     /// Adds a message. Its raw newlines, which are white space, become spaces.
     pub(super) fn push(&self, message: Bytes) {
+        self.push_of(None, message);
+    }
+
+    /// The same of a message that came on the stream of this request.
+    pub(super) fn push_of(&self, request: Option<&Id>, message: Bytes) {
         let mut queue = self.lock();
+        if self.is_attributed {
+            let of = match request {
+                Some(Id::Integer(id)) => format!("{id} "),
+                _ => "- ".to_owned(),
+            };
+            queue.bytes += of.len();
+            queue.pieces.push_back(of.into());
+        }
         if message.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
             let mut line = Vec::with_capacity(message.len() + 1);
             lines::write(&mut line, &message);
@@ -72,13 +95,26 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_say_on_whose_stream_they_came_where_that_is_wanted() {
+        let inbox = Inbox::new(true);
+        inbox.push_of(Some(&Id::from(7)), Bytes::from_static(b"{}"));
+        inbox.push_of(Some(&Id::from("8 ")), Bytes::from_static(b"[\n]"));
+        inbox.push(Bytes::from_static(b"{}"));
+        let mut space = [0; 64];
+        let mut buffer = ReadBuf::new(&mut space);
+        assert!(inbox.read(&mut buffer) && inbox.has_room());
+        assert_eq!(buffer.filled(), b"7 {}\n- [ ]\n- {}\n");
+        assert_eq!(inbox.lock().bytes, 0);
+    }
 
     #[test]
     fn lines_come_out_whole_through_a_small_buffer() {

@@ -73,6 +73,7 @@ pub struct Http {
     credentials: Option<Arc<dyn Credentials>>,
     pool: Pool,
     tools: Arc<Tools>,
+    is_attributed: bool,
     problem: Option<Error>,
 }
 
@@ -97,6 +98,7 @@ impl Http {
             credentials: None,
             pool: Pool::new(),
             tools: Arc::default(),
+            is_attributed: false,
             problem: None,
         })
     }
@@ -133,6 +135,16 @@ impl Http {
         self
     }
 
+    /// Has each line that the reader gives say on whose stream it came: it begins with the integer id
+    /// of that request, or `-` for none, and a space. For whoever relays the messages of several
+    /// clients over one connection: what a server asks in a call names no call, but comes on the
+    /// stream of its request (2025-11-25, basic/transports). [`Client`](crate::Client) does not
+    /// understand such lines.
+    pub const fn attributed(mut self) -> Self {
+        self.is_attributed = true;
+        self
+    }
+
     /// Where to look, once a client has connected, for the tools that it does not show.
     #[must_use]
     pub fn dropped_tools(&self) -> DroppedTools {
@@ -156,7 +168,7 @@ impl Transport for Http {
             pool: self.pool,
             refused: Mutex::new(()),
         };
-        Ok(link::open(Shared::new(endpoint, self.tools)))
+        Ok(link::open(Shared::new(endpoint, self.tools, self.is_attributed)))
     }
 }
 

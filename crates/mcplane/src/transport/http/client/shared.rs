@@ -49,11 +49,11 @@ pub(super) enum Order {
 }
 
 impl Shared {
-    pub(super) fn new(endpoint: Endpoint, tools: Arc<Tools>) -> Self {
+    pub(super) fn new(endpoint: Endpoint, tools: Arc<Tools>, is_attributed: bool) -> Self {
         Self {
             endpoint,
             tools,
-            inbox: Inbox::default(),
+            inbox: Inbox::new(is_attributed),
             legacy: Legacy::default(),
             course: Mutex::default(),
             orders: Mutex::default(),
@@ -113,7 +113,7 @@ impl Shared {
             if own.is_none() && answers(&message, id) {
                 own = Some(message);
             } else {
-                self.inbox.push(message.bytes().clone());
+                self.inbox.push_of(Some(id), message.bytes().clone());
             }
         }
         own.ok_or_else(|| nonsense(StatusCode::OK, "the body does not answer its request".into()))
@@ -135,7 +135,7 @@ impl Shared {
             match (Message::scan(event.data.clone()), id) {
                 (Ok(message), Some(id)) if answers(&message, id) => return Ok(Some(message)),
                 // What is no message is for the reader to count.
-                _ => self.inbox.push(event.data),
+                _ => self.inbox.push_of(id, event.data),
             }
             Room(&self.inbox).await;
         }

@@ -1,0 +1,245 @@
+//! Which calls ask their client, and a worker to itself for each that may.
+//!
+//! On a connection of the legacy revisions nothing says which call a question belongs to, and where
+//! several clients share a worker it could be anybody's. So an upstream that has asked once has each
+//! call that may ask sent to a pool of its own, where a worker has one call at a time. It starts
+//! processes when they are needed, and ends when nothing has asked for a while. What may ask is
+//! learned: all that has not yet gone well twice without a question.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcplane::proto::message::Part;
+use mcplane::proto::method::Method;
+
+use super::call::Call;
+use super::drive::{Drive, Tag};
+use super::lane::Lane;
+use super::pool::{Heard, Pool};
+use super::sides::Side;
+use super::worker::State;
+use crate::catalog::Asking;
+use crate::config::{Mode, Server, Speaks};
+
+/// Calls in a row without a question, after which what never asked is taken not to.
+const SILENT_AFTER: u8 = 2;
+
+/// The same of what has asked: it may do so only now and then.
+const SILENT_AGAIN_AFTER: u8 = 16;
+
+/// Most tools and prompts of one upstream that are remembered; the others may ask.
+const NAMES_MAX: usize = 4096;
+
+/// The longest name that is remembered, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+
+/// What is called: the method, and what its tool or prompt is called by the upstream.
+type Name = (Method, String);
+
+/// What is known of the calls of one upstream.
+pub(crate) struct Habits {
+    names: Mutex<HashMap<Name, Habit>>,
+    /// The upstream asks: mostly none does.
+    is_asker: AtomicBool,
+}
+
+/// What calls of one name do.
+#[derive(Clone, Copy, Default)]
+struct Habit {
+    /// The settings say that it asks.
+    is_said: bool,
+    has_asked: bool,
+    /// Calls in a row that went well and did not ask.
+    quiet: u8,
+}
+
+impl Habit {
+    const fn may_ask(self) -> bool {
+        let after = if self.has_asked { SILENT_AGAIN_AFTER } else { SILENT_AFTER };
+        self.is_said || self.quiet < after
+    }
+}
+
+impl Habits {
+    /// `said` are the tools of which the settings say it.
+    pub(super) fn new(said: &[String]) -> Self {
+        let habit = Habit { is_said: true, ..Habit::default() };
+        let said = said.iter().map(|tool| ((Method::ToolsCall, tool.clone()), habit));
+        let names: HashMap<_, _> = said.collect();
+        Self { is_asker: AtomicBool::new(!names.is_empty()), names: Mutex::new(names) }
+    }
+
+    fn names(&self) -> MutexGuard<'_, HashMap<Name, Habit>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn may_ask(&self, call: &Call) -> bool {
+        if !self.is_asker.load(Ordering::Relaxed) || !call.method.takes_input() {
+            return false;
+        }
+        let habit = name(call).and_then(|name| self.names().get(&name).copied());
+        habit.unwrap_or_default().may_ask()
+    }
+
+    /// `false` if that is no news.
+    fn learn(&self, call: &Call, change: impl Fn(&mut Habit)) -> bool {
+        let Some(name) = name(call) else { return false };
+        let mut names = self.names();
+        if names.len() >= NAMES_MAX && !names.contains_key(&name) {
+            return false;
+        }
+        let habit = names.entry(name).or_default();
+        let before = habit.may_ask();
+        change(habit);
+        before != habit.may_ask()
+    }
+
+    /// What is to be remembered: the names of what has asked, and of what does not.
+    pub(super) fn learned(&self) -> Asking {
+        let mut asking = Asking::default();
+        for ((method, name), habit) in &*self.names() {
+            let kept = || format!("{} {name}", method.as_str());
+            match habit {
+                Habit { has_asked: true, .. } => asking.asks.push(kept()),
+                habit if !habit.may_ask() => asking.silent.push(kept()),
+                _ => {}
+            }
+        }
+        asking.asks.sort_unstable();
+        asking.silent.sort_unstable();
+        asking
+    }
+
+    /// What an earlier run has learned.
+    pub(super) fn remember(&self, asking: &Asking) {
+        let mut names = self.names();
+        let read = |kept: &String| {
+            let (method, name) = kept.split_once(' ')?;
+            (name.len() <= NAME_BYTES_MAX).then_some((Method::parse(method)?, name.to_owned()))
+        };
+        let asks = asking.asks.iter().filter_map(read).map(|name| (name, true));
+        let silent = asking.silent.iter().filter_map(read).map(|name| (name, false));
+        for (name, has_asked) in asks.chain(silent).take(NAMES_MAX) {
+            let habit = names.entry(name).or_default();
+            habit.has_asked = has_asked;
+            habit.quiet = if has_asked { 0 } else { SILENT_AFTER };
+        }
+        if !asking.asks.is_empty() {
+            self.is_asker.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What is called; `None` if its request has gone or its name is too long.
+fn name(call: &Call) -> Option<Name> {
+    // Any URI may be read: what one of them asks, all may.
+    if call.method == Method::ResourcesRead {
+        return Some((call.method, String::new()));
+    }
+    let name = match &call.name {
+        Some(name) => name.to_string(),
+        None => call.seat().request.as_ref()?.message().text(Part::Name)?.into_owned(),
+    };
+    (name.len() <= NAME_BYTES_MAX).then_some((call.method, name))
+}
+
+impl Pool {
+    /// Where a call has a worker to itself, if it may ask here and nobody could tell whom.
+    pub(super) fn for_asking(self: &Arc<Self>, call: &Call) -> Option<Arc<Self>> {
+        let settings = &self.settings;
+        let is_meant = self.learned.is_met_as_legacy()
+            && settings.mode == Mode::Shared
+            && settings.ask_workers > 0
+            && self.shared.habits.may_ask(call);
+        if !is_meant {
+            return None;
+        }
+        self.beside(&self.alone, || {
+            let revision = match settings.revision {
+                Speaks::Auto => Speaks::Legacy,
+                said => said,
+            };
+            let (mode, workers_max) = (Mode::Exclusive, Some(settings.ask_workers));
+            let settings =
+                Server { mode, workers: 0, workers_max, revision, ..self.settings.clone() };
+            self.sibling(settings, Side::Alone(Arc::downgrade(self)))
+        })
+    }
+
+    /// One more worker where calls have one each, if all that there are have a call or will have.
+    pub(super) fn grow(self: &Arc<Self>, lane: &Arc<Lane>) {
+        if !matches!(self.side, Side::Alone(_)) {
+            return;
+        }
+        let workers = lane.workers.load();
+        let coming = workers.iter().filter(|worker| worker.state() == State::Starting).count();
+        let has_room = workers.len() < self.settings.workers_limit() as usize;
+        if has_room && coming <= lane.queued.load(Ordering::Acquire) {
+            self.add_worker(lane, None);
+        }
+    }
+
+    /// A call was answered. It may have shown that it does not ask.
+    pub(super) fn did_not_ask(&self, call: &Call) {
+        if self.shared.habits.is_asker.load(Ordering::Relaxed)
+            && call.method.takes_input()
+            && !call.has_asked.load(Ordering::Relaxed)
+        {
+            let quieter = |habit: &mut Habit| habit.quiet = habit.quiet.saturating_add(1);
+            if self.shared.habits.learn(call, quieter) {
+                self.tell_of(Heard::Asks);
+            }
+        }
+    }
+}
+
+impl Drive<'_> {
+    /// A question came that named no call: each that it may belong to may ask from now on.
+    pub(super) fn learn_who_asks(&self) {
+        if self.pool.settings.mode.is_keyed() || self.is_modern() {
+            return;
+        }
+        let habits = &self.pool.shared.habits;
+        let mut is_news = !habits.is_asker.swap(true, Ordering::Relaxed);
+        let calls: Vec<_> = self.asking_calls().collect();
+        let is_certain = calls.len() == 1;
+        for call in calls {
+            call.has_asked.store(true, Ordering::Relaxed);
+            is_news |= habits.learn(call, |habit| {
+                habit.has_asked |= is_certain;
+                habit.quiet = 0;
+            });
+        }
+        if is_news {
+            self.pool.tell_of(Heard::Asks);
+        }
+    }
+
+    /// A question that may be several clients': where all their calls may be repeated, each is sent
+    /// again to a worker of its own, and asks there. Whether they are.
+    pub(super) fn ask_again_elsewhere(&mut self) -> bool {
+        let has_gone = self.session.tags().any(|tag| matches!(tag, Tag::Gone(_) | Tag::Moved(_)));
+        let calls: Vec<_> = self.asking_calls().cloned().collect();
+        let may_move = |call: &Arc<Call>| {
+            call.repeatable
+                && call.sent.load(Ordering::Relaxed) < 2
+                && call.seat().request.is_some()
+                && self.pool.for_asking(call).is_some()
+        };
+        if has_gone || calls.is_empty() || !calls.iter().all(may_move) {
+            return false;
+        }
+        for call in calls {
+            self.move_away(&call);
+        }
+        true
+    }
+
+    fn asking_calls(&self) -> impl Iterator<Item = &Arc<Call>> {
+        self.session.tags().filter_map(|tag| match tag {
+            Tag::Call(call) if call.method.takes_input() => Some(call),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,285 @@
+//! Whose question it is, on connections that do not say it.
+
+use std::time::{Duration, Instant};
+
+use mcplane::proto::version::Revision;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::sleep;
+
+use super::fake::{Fake, Initialize, gateway, server, started};
+use super::raw::{Raw, ask, raw};
+use super::{LIMIT, one, with};
+use crate::config::{Server, Speaks};
+use crate::gateway::Gateway;
+
+const LEGACY: Revision = Revision::LATEST_LEGACY;
+
+/// Asks in this call.
+fn put(fake: &Fake, call: &Value, id: u32) {
+    let schema = json!({"type": "object", "properties": {}});
+    let params = json!({"message": format!("{id}?"), "requestedSchema": schema});
+    fake.say_to(call, &ask(id, "elicitation/create", params));
+}
+
+fn answer(fake: &Fake, call: &Value) {
+    let result = json!({"content": [{"type": "text", "text": call["params"]["arguments"]["of"]}]});
+    fake.say_to(call, &json!({"jsonrpc": "2.0", "id": call["id"], "result": result}));
+}
+
+/// Calls the tool, and says who did.
+async fn call<R, W>(client: &mut Raw<R, W>, of: &str)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let params = json!({"name": "echo", "arguments": {"of": of}});
+    client.request(1, "tools/call", params).await;
+}
+
+/// The client is asked this, and declines.
+async fn is_asked<R, W>(client: &mut Raw<R, W>, id: u32)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let asked = client.hear().await;
+    assert_eq!(asked["params"]["message"], format!("{id}?"), "{asked}");
+    let result = json!({"action": "decline"});
+    client.say(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
+}
+
+async fn hears_answer<R, W>(client: &mut Raw<R, W>, of: &str)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let heard = client.hear().await;
+    assert_eq!(heard["result"]["content"][0]["text"], of, "{heard}");
+}
+
+async fn asking<R, W>(mut client: Raw<R, W>) -> Raw<R, W>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    client.initialize(json!({"elicitation": {}})).await;
+    client
+}
+
+/// One call of the tool in which it asks.
+async fn ask_once(fake: &Fake, gateway: &Gateway, n: usize) {
+    let mut client = asking(raw(gateway)).await;
+    call(&mut client, "first").await;
+    let sent = fake.sent("tools/call", n).await;
+    put(fake, &sent, 90);
+    is_asked(&mut client, 90).await;
+    answer(fake, &sent);
+    hears_answer(&mut client, "first").await;
+}
+
+/// Two clients are asked at once, each its own.
+async fn both_are_asked(fake: &Fake, gateway: &Gateway, n: usize) {
+    let (mut alice, mut bob) = (asking(raw(gateway)).await, asking(raw(gateway)).await);
+    call(&mut alice, "alice").await;
+    let of_alice = fake.sent("tools/call", n).await;
+    call(&mut bob, "bob").await;
+    let of_bob = fake.sent("tools/call", n + 1).await;
+    assert_ne!(fake.connection_of(&of_alice), fake.connection_of(&of_bob));
+    put(fake, &of_bob, 2);
+    put(fake, &of_alice, 1);
+    is_asked(&mut alice, 1).await;
+    is_asked(&mut bob, 2).await;
+    answer(fake, &of_alice);
+    answer(fake, &of_bob);
+    hears_answer(&mut alice, "alice").await;
+    hears_answer(&mut bob, "bob").await;
+}
+
+#[tokio::test]
+async fn what_has_asked_has_a_worker_to_itself_from_then_on() {
+    let fake = Fake::new(&["echo"]);
+    let gateway = gateway(&fake, LEGACY).await;
+    ask_once(&fake, &gateway, 0).await;
+    both_are_asked(&fake, &gateway, 1).await;
+    let status = one(&gateway, |status| status.workers.len() == 3).await;
+    assert_eq!((status.unowned_logs, status.state), (0, "healthy"), "{status:#?}");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn the_settings_may_say_what_asks() {
+    let fake = Fake::new(&["echo"]);
+    let mut settings = server(Speaks::Revision(LEGACY));
+    settings.tools.asks = vec!["echo".into()];
+    let gateway = started(&fake, settings);
+    gateway.ready().await;
+    both_are_asked(&fake, &gateway, 0).await;
+    gateway.close().await;
+}
+
+/// Nobody can know whose the first question is: it is asked again, in calls that may be repeated.
+#[tokio::test]
+async fn a_first_question_of_two_clients_is_asked_again() {
+    let fake = Fake::new(&[]);
+    let tool = json!({"name": "echo", "inputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": true}});
+    fake.state().tools = vec![tool];
+    let gateway = gateway(&fake, LEGACY).await;
+    let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    call(&mut alice, "alice").await;
+    let first = fake.sent("tools/call", 0).await;
+    call(&mut bob, "bob").await;
+    let second = fake.sent("tools/call", 1).await;
+    assert_eq!(fake.connection_of(&first), fake.connection_of(&second));
+    put(&fake, &first, 5);
+    let refused = fake.answered(5).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("made again"), "{refused}");
+    fake.sent("notifications/cancelled", 1).await;
+    let again = [fake.sent("tools/call", 2).await, fake.sent("tools/call", 3).await];
+    assert_ne!(fake.connection_of(&again[0]), fake.connection_of(&again[1]));
+    // What the first ones say yet is nobody's.
+    answer(&fake, &first);
+    for sent in &again {
+        match sent["params"]["arguments"]["of"].as_str() {
+            Some("alice") => {
+                put(&fake, sent, 1);
+                is_asked(&mut alice, 1).await;
+            }
+            _ => {
+                put(&fake, sent, 2);
+                is_asked(&mut bob, 2).await;
+            }
+        }
+        answer(&fake, sent);
+    }
+    hears_answer(&mut alice, "alice").await;
+    hears_answer(&mut bob, "bob").await;
+    gateway.close().await;
+}
+
+/// A call that must not be repeated is not: its question is refused, and the next one is known.
+#[tokio::test]
+async fn a_first_question_in_calls_that_change_something_is_refused() {
+    let fake = Fake::new(&["echo"]);
+    let gateway = gateway(&fake, LEGACY).await;
+    let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    call(&mut alice, "alice").await;
+    let of_alice = fake.sent("tools/call", 0).await;
+    call(&mut bob, "bob").await;
+    let of_bob = fake.sent("tools/call", 1).await;
+    put(&fake, &of_alice, 5);
+    let refused = fake.answered(5).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("several clients"), "{refused}");
+    answer(&fake, &of_alice);
+    answer(&fake, &of_bob);
+    hears_answer(&mut alice, "alice").await;
+    hears_answer(&mut bob, "bob").await;
+    both_are_asked(&fake, &gateway, 2).await;
+    assert_eq!(fake.count("tools/call"), 4);
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn what_does_not_ask_shares_its_worker() {
+    let fake = Fake::new(&["echo", "other"]);
+    let gateway = gateway(&fake, LEGACY).await;
+    ask_once(&fake, &gateway, 0).await;
+    let mut client = asking(raw(&gateway)).await;
+    let mut connections = Vec::new();
+    for n in 1..4 {
+        let params = json!({"name": "other", "arguments": {"of": "me"}});
+        client.request(1, "tools/call", params).await;
+        let sent = fake.sent("tools/call", n).await;
+        connections.push(fake.connection_of(&sent));
+        answer(&fake, &sent);
+        hears_answer(&mut client, "me").await;
+    }
+    assert_eq!(connections, [1, 1, 0], "after two that were quiet");
+    gateway.close().await;
+}
+
+/// A server that can run only once is shared as before.
+#[tokio::test]
+async fn what_cannot_be_started_a_second_time_is_shared() {
+    let fake = Fake::new(&["echo"]);
+    let gateway = gateway(&fake, LEGACY).await;
+    let mut troubles = gateway.troubles();
+    fake.state().initialize = Initialize::Breaks;
+    ask_once(&fake, &gateway, 0).await;
+    // So long a call may still speak after its answer, and is one of the next client's then.
+    sleep(Duration::from_millis(5)).await;
+    ask_once(&fake, &gateway, 1).await;
+    let told = troubles.next().await.unwrap();
+    assert!(told.contains("calls that may ask share a worker with others"), "{told}");
+    let status = one(&gateway, |status| status.workers.len() == 1).await;
+    assert_eq!(status.state, "healthy", "{status:#?}");
+    gateway.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_for_questions_end_when_nothing_asks() {
+    let fake = Fake::new(&["echo"]);
+    let gateway = gateway(&fake, LEGACY).await;
+    ask_once(&fake, &gateway, 0).await;
+    both_are_asked(&fake, &gateway, 1).await;
+    sleep(Duration::from_secs(290)).await;
+    assert_eq!(gateway.status().servers[0].workers.len(), 3);
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(gateway.status().servers[0].workers.len(), 1);
+    gateway.close().await;
+}
+
+/// No more workers than that: a call waits until one is free.
+#[tokio::test]
+async fn so_many_calls_may_ask_at_once() {
+    let fake = Fake::new(&["echo"]);
+    let settings = Server { ask_workers: 1, ..server(Speaks::Revision(LEGACY)) };
+    let gateway = started(&fake, settings);
+    gateway.ready().await;
+    ask_once(&fake, &gateway, 0).await;
+    let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    call(&mut alice, "alice").await;
+    let of_alice = fake.sent("tools/call", 1).await;
+    call(&mut bob, "bob").await;
+    one(&gateway, |status| status.queued == 1).await;
+    assert_eq!(gateway.status().servers[0].workers.len(), 2);
+    answer(&fake, &of_alice);
+    hears_answer(&mut alice, "alice").await;
+    let of_bob = fake.sent("tools/call", 2).await;
+    answer(&fake, &of_bob);
+    hears_answer(&mut bob, "bob").await;
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn what_asks_is_known_in_the_next_run() {
+    let kept = std::env::temp_dir().join(format!("mcplane-asking-{}", std::process::id()));
+    std::fs::create_dir_all(&kept).unwrap();
+    let begin = |fake: &Fake| {
+        let mut config = with(server(Speaks::Revision(LEGACY)));
+        config.gateway.state_dir = Some(kept.clone());
+        Gateway::start_with(config, std::sync::Arc::new(fake.clone())).unwrap()
+    };
+    let fake = Fake::new(&["echo"]);
+    let gateway = begin(&fake);
+    gateway.ready().await;
+    ask_once(&fake, &gateway, 0).await;
+    let is_kept = || {
+        let files = std::fs::read_dir(kept.join("lists")).into_iter().flatten().flatten();
+        let mut texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+        texts.any(|text| text.contains(r#""asks":["tools/call echo"]"#))
+    };
+    let began = Instant::now();
+    while !is_kept() {
+        assert!(began.elapsed() < LIMIT);
+        sleep(Duration::from_millis(5)).await;
+    }
+    gateway.close().await;
+    let fake = Fake::new(&["echo"]);
+    let gateway = begin(&fake);
+    gateway.ready().await;
+    both_are_asked(&fake, &gateway, 0).await;
+    gateway.close().await;
+    std::fs::remove_dir_all(kept).unwrap();
+}
