@@ -50,7 +50,7 @@ pub(crate) fn conforms_behind(test: &str, upstream: Upstream, line: Line, set: S
         (_, Some(fixture)) => format!("url = {:?}", fixture.url),
         (Upstream::Stdio, None) => command(),
         (Upstream::Modern, None) => format!("{}revision = \"2026-07-28\"", command()),
-        (_, None) => format!("{}revision = \"legacy\"\n{}", command(), mode(set)),
+        (_, None) => format!("{}revision = \"legacy\"", command()),
     };
     let gateway = Server::gateway(test, &server);
     let expected = match (upstream, line, set.revision()) {
@@ -67,16 +67,6 @@ const UNTESTED: &[&str] = &["server-sse-polling"];
 
 fn command() -> String {
     format!("command = {:?}\nargs = [\"fixture\"]\n", binary())
-}
-
-/// Nothing on stdio says to which call a question belongs, and on HTTP each request of 2026-07-28
-/// may come from another client: only a worker with one call at a time can ask. The suite asks a
-/// lot and goes away with some of the answers.
-fn mode(set: Set) -> &'static str {
-    match set.revision() {
-        "2026-07-28" => "mode = \"exclusive\"\nworkers = 24",
-        _ => "",
-    }
 }
 
 /// Runs the suite. What `expected` and `untested` name must not be green.
