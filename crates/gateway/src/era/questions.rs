@@ -73,7 +73,7 @@ impl Questions {
         Ok((own.unwrap_or_else(|_| message.clone()), charge))
     }
 
-    /// Passes a question on.
+    /// Passes a question on. `share` is how many calls of one client may wait for its answers.
     ///
     /// `Some`: what to answer the upstream at once, since the client cannot be asked that.
     pub(crate) fn ask(
@@ -84,6 +84,7 @@ impl Questions {
         method: Method,
         question: &Message,
         upstream: Revision,
+        share: usize,
     ) -> Option<ErrorObject> {
         let mut asked = self.asked();
         asked.retain(|_, asked| !asked.take_back.is_closed());
@@ -91,7 +92,6 @@ impl Questions {
             let why = format!("{QUESTIONS_MAX} questions wait for an answer already");
             return Some(ErrorObject::new(Code::OVERLOADED, why));
         }
-        let share = call.pool.question_share();
         let others = asked.values().map(|asked| &asked.call);
         let others = others.filter(|other| is_one_client(other, call)).map(Arc::as_ptr);
         let others = others.collect::<HashSet<_>>().len() + self.parking.count_of(call);

@@ -150,6 +150,7 @@ impl Pool {
         let settings = &self.settings;
         let is_meant = self.learned.is_met_as_legacy()
             && settings.mode == Mode::Shared
+            && settings.calls_per_worker > 1
             && settings.ask_workers > 0
             && self.shared.habits.may_ask(call);
         if !is_meant {

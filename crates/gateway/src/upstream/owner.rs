@@ -56,6 +56,7 @@ impl Drive<'_> {
                     method,
                     message,
                     revision,
+                    self.pool.question_share(),
                 ) {
                     None => return,
                     Some(error) => {

@@ -88,13 +88,15 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
     let kills = if odd { dice.below(4) } else { 0 };
     let patient = dice.percent(40);
     let told = format!(
-        "{} {:?}, {} workers of {} calls, queue {}, retry {}, {kills} kills, patient {patient}",
+        "{} {:?}, {} workers of {} calls, queue {}, retry {}, {kills} kills, patient {patient}, \
+         {} ask",
         server.mode.as_str(),
         server.policy,
         server.workers,
         server.calls_limit(),
         server.queue,
-        server.retry
+        server.retry,
+        server.ask_workers
     );
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -112,6 +114,11 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
             Speaks::Auto if tries => limit + 1,
             _ => limit,
         };
+        let asks = server.mode == Mode::Shared
+            && server.calls_per_worker > 1
+            && server.ask_workers > 0
+            && (upstream == Era::Legacy || both);
+        let limit = if asks { limit + server.ask_workers as usize } else { limit };
         let expect = Expect {
             all: !odd
                 && patient
@@ -120,7 +127,8 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
                 && is_roomy(&server),
             calm: kills == 0 && !odd && is_roomy(&server),
             instant: true,
-            retry: server.retry,
+            // A first question that may be several clients' has their calls sent again.
+            retry: server.retry || asks,
             principals: None,
         };
         let gateway = Gateway::start_with(config(server), Arc::new(upstreams)).unwrap();
@@ -182,6 +190,7 @@ fn server(dice: &mut Dice, era: Era) -> Server {
         policy: dice.one_of(&policies),
         workers: u32::try_from(1 + dice.below(4)).unwrap(),
         calls_per_worker: dice.one_of(&[1, 2, 8, 64]),
+        ask_workers: dice.one_of(&[0, 1, 4, 16]),
         queue: dice.one_of(&[2, 256, 256, 256]),
         retry: dice.percent(50),
         revision: dice.one_of(&[Speaks::Auto, Speaks::Revision(exact)]),
