@@ -155,6 +155,33 @@ async fn calls_in_flight_are_answered_after_the_end_of_input() {
     }
 }
 
+/// A person may take long to answer, or never do: others have the worker meanwhile.
+#[tokio::test]
+async fn who_waits_for_its_client_holds_no_worker() {
+    let ask = Tool::waiting("ask", async |context: Context, _: NoArguments| {
+        let (one, other) = tokio::join!(context.roots(), context.roots());
+        Ok::<_, mcplane::Error>(format!("{} and {}", one?.len(), other?.len()))
+    });
+    let mut gate = Gate::new(Kind::Waiting);
+    let mut client = Client::connect(Era::Legacy, server().tool(ask).tool(gate.tool())).await;
+    client.call(1, "ask").await;
+    let asked = [client.receive().await, client.receive().await];
+    client.call(2, "hold").await;
+    gate.started().await;
+    for question in &asked {
+        assert_eq!(question["method"], "roots/list", "{question}");
+        client
+            .send(json!({"id": question["id"], "result": {"roots": [{"uri": "file:///a"}]}}))
+            .await;
+    }
+    // It goes on when there is a worker for it again.
+    client.alive(3).await;
+    gate.open();
+    assert_eq!(client.text().await, (2, "held".into()));
+    assert_eq!(client.text().await, (1, "1 and 1".into()));
+    client.end().await;
+}
+
 /// One worker, one place in its queue, and an inline tool.
 fn server() -> Server {
     Server::new("saturated", "1")
@@ -237,7 +264,7 @@ impl Client {
         if era == Era::Legacy {
             let params = json!({
                 "protocolVersion": Revision::LATEST_LEGACY.as_str(),
-                "capabilities": {},
+                "capabilities": {"roots": {}},
                 "clientInfo": {"name": "test", "version": "1"}
             });
             client.request(0, "initialize", params).await;

@@ -23,6 +23,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::Service;
 use super::outlet::Outlet;
+use super::pool;
 use super::rounds::Rounds;
 use super::state::State;
 use crate::error::{Error, Result};
@@ -309,7 +310,7 @@ impl Context {
         if !self.outlet.send(event) {
             return Err(gone());
         }
-        answered.await.map_err(|_| gone())?.map_err(Error::from)
+        pool::idly(answered).await.map_err(|_| gone())?.map_err(Error::from)
     }
 
     fn undeclared(&self, needed: &serde_json::Value) -> ErrorObject {

@@ -250,7 +250,7 @@ impl Server {
     }
 
     /// How many handlers that block or wait run at the same time, over all connections; 4 if this
-    /// is not called.
+    /// is not called. One that waits for its client's answer is not counted.
     #[must_use]
     pub const fn workers(mut self, workers: NonZeroUsize) -> Self {
         self.pool.workers = workers.get();

@@ -1,9 +1,10 @@
 //! The bounded pool for handlers that block or wait.
 //!
-//! `workers` run, `queue` wait for a worker, and whoever comes after that is told at once that the
+//! `workers` run, `queue` wait for a worker or for their client's answer, and whoever comes after that is told at once that the
 //! server is overloaded: the reader of a connection never waits for a worker, so that pings and
 //! cancellations always pass.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -102,8 +103,8 @@ impl Place {
     /// # Errors
     /// If it panics or takes too long.
     pub(crate) async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, ErrorObject> {
-        let _worker = self.worker().await;
-        self.limit(contained(work)).await?
+        let worker = RefCell::new(self.worker().await);
+        WORKER.scope(worker, self.limit(contained(work))).await?
     }
 
     /// Runs a blocking function on a thread as soon as a worker is free. When it takes too long
@@ -132,6 +133,26 @@ impl Place {
     async fn limit<T>(&self, work: impl Future<Output = T>) -> Result<T, ErrorObject> {
         limited(self.timeout, work).await
     }
+}
+
+tokio::task_local! {
+    /// The worker of the handler that runs in this task.
+    static WORKER: RefCell<Option<OwnedSemaphorePermit>>;
+}
+
+/// Waits in a handler for what somebody else does, a person perhaps. Others have its worker meanwhile:
+/// clients that do not answer must not hold up everybody. Afterwards it waits for a worker again.
+pub(crate) async fn idly<T>(waiting: impl Future<Output = T>) -> T {
+    // A handler that asks twice at once has given its worker away already; one that asks in a task of
+    // its own has none there.
+    let worker = WORKER.try_with(|worker| worker.borrow_mut().take()).ok().flatten();
+    let Some(worker) = worker else { return waiting.await };
+    let workers = Arc::clone(worker.semaphore());
+    drop(worker);
+    let done = waiting.await;
+    let worker = workers.acquire_owned().await.ok();
+    let _ = WORKER.try_with(|mine| mine.replace(worker));
+    done
 }
 
 /// Runs an inline handler; a panic becomes an error.
