@@ -27,6 +27,7 @@ mod doors;
 mod gateway;
 mod neighbour;
 mod processes;
+mod questions;
 mod reload;
 mod start;
 mod transparency;

@@ -117,7 +117,7 @@ fn drive_over(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
     let behind = transport.strip_prefix("behind_");
     let red = if behind.is_some() { untranslatable(era) } else { &[] };
     let site = match behind {
-        Some(upstream) => gateway(upstream, speaks),
+        Some(upstream) => gateway(upstream),
         None => {
             let words = [binary(), "fixture", "--transport", transport, "--listen", "localhost:0"];
             Site::start(&words.map(str::to_owned))
@@ -138,17 +138,10 @@ fn drive_over(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
 }
 
 /// A gateway with the fixture behind it.
-fn gateway(upstream: &str, speaks: Speaks) -> Site {
+fn gateway(upstream: &str) -> Site {
     let revision = if upstream == "modern" { "2026-07-28" } else { "legacy" };
-    // Nothing on stdio says to which call of 2025-11-25 a question belongs, and each request of
-    // 2026-07-28 over HTTP may come from another client: only a worker with one call at a time can
-    // ask it, and the checks ask up to a dozen questions at once.
-    let mode = match (upstream, speaks) {
-        ("legacy", Speaks::Modern) => "mode = \"exclusive\"\nworkers = 16\n",
-        _ => "",
-    };
     let fixture = format!(
-        "[servers.fixture]\ncommand = {:?}\nargs = [\"fixture\"]\nrevision = {revision:?}\n{mode}",
+        "[servers.fixture]\ncommand = {:?}\nargs = [\"fixture\"]\nrevision = {revision:?}\n",
         binary()
     );
     Site::gateway(&fixture)

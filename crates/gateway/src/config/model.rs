@@ -188,9 +188,10 @@ pub struct Server {
     /// `workers`, if that is more) for `per_session` and `per_principal`. It holds for clients of
     /// 2026-07-28 and for older ones each, where the server speaks both.
     pub workers_max: Option<u32>,
-    /// Most further workers of `shared` for calls that may ask their caller something, one call each,
-    /// 0 to 256: nothing but that tells whose a question is on a connection of an older revision. They
-    /// are started when the server has asked once, and end after `idle_stop`; 0 is none. Default: 16.
+    /// Most further workers of `shared` for calls that may ask their caller something while other
+    /// clients' calls run, one call each, 0 to 256: nothing but that tells whose a question is on a
+    /// connection of an older revision. They are started once the server has asked, and end after
+    /// `idle_stop`; 0 is none. Default: 16.
     pub ask_workers: u32,
     /// Calls in flight on one worker; `exclusive` makes it 1. Default: 64.
     pub calls_per_worker: u32,

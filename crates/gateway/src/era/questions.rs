@@ -83,9 +83,9 @@ impl Questions {
         id: &Id,
         method: Method,
         question: &Message,
-        upstream: Revision,
         share: usize,
     ) -> Option<ErrorObject> {
+        let upstream = worker.peer.load().as_ref().map_or(Revision::LATEST_LEGACY, |p| p.revision);
         let mut asked = self.asked();
         asked.retain(|_, asked| !asked.take_back.is_closed());
         if asked.len() + self.parking.count() >= QUESTIONS_MAX {

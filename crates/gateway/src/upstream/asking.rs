@@ -1,14 +1,16 @@
 //! Which calls ask their client, and a worker to itself for each that may.
 //!
 //! On a connection of the legacy revisions nothing says which call a question belongs to, and where
-//! several clients share a worker it could be anybody's. So an upstream that has asked once has each
-//! call that may ask sent to a pool of its own, where a worker has one call at a time. It starts
-//! processes when they are needed, and ends when nothing has asked for a while. What may ask is
-//! learned: all that has not yet gone well twice without a question.
+//! several clients share a worker it could be anybody's. So no call of an upstream that has asked once
+//! is sent to a worker where calls of another client run, if either may ask: it goes to a pool of its
+//! own, where a worker has one call at a time. That starts processes when they are needed, and ends
+//! when nothing needed it for a while. What may ask is learned: all that has not yet gone well twice
+//! without a question.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use mcplane::proto::message::Part;
 use mcplane::proto::method::Method;
@@ -16,6 +18,7 @@ use mcplane::proto::method::Method;
 use super::call::Call;
 use super::drive::{Drive, Tag};
 use super::lane::Lane;
+use super::owner::is_same;
 use super::pool::{Heard, Pool};
 use super::sides::Side;
 use super::worker::State;
@@ -145,14 +148,10 @@ fn name(call: &Call) -> Option<Name> {
 }
 
 impl Pool {
-    /// Where a call has a worker to itself, if it may ask here and nobody could tell whom.
+    /// Where a call has a worker to itself that is to have one.
     pub(super) fn for_asking(self: &Arc<Self>, call: &Call) -> Option<Arc<Self>> {
         let settings = &self.settings;
-        let is_meant = self.learned.is_met_as_legacy()
-            && settings.mode == Mode::Shared
-            && settings.calls_per_worker > 1
-            && settings.ask_workers > 0
-            && self.shared.habits.may_ask(call);
+        let is_meant = call.is_alone.load(Ordering::Relaxed) && self.learned.is_met_as_legacy();
         if !is_meant {
             return None;
         }
@@ -207,6 +206,7 @@ impl Drive<'_> {
         let is_certain = calls.len() == 1;
         for call in calls {
             call.has_asked.store(true, Ordering::Relaxed);
+            call.may_ask.store(true, Ordering::Relaxed);
             is_news |= habits.learn(call, |habit| {
                 habit.has_asked |= is_certain;
                 habit.quiet = 0;
@@ -222,19 +222,52 @@ impl Drive<'_> {
     pub(super) fn ask_again_elsewhere(&mut self) -> bool {
         let has_gone = self.session.tags().any(|tag| matches!(tag, Tag::Gone(_) | Tag::Moved(_)));
         let calls: Vec<_> = self.asking_calls().cloned().collect();
+        if has_gone || calls.is_empty() || !self.has_workers_for_one() {
+            return false;
+        }
         let may_move = |call: &Arc<Call>| {
             call.repeatable
                 && call.sent.load(Ordering::Relaxed) < 2
                 && call.seat().request.is_some()
-                && self.pool.for_asking(call).is_some()
         };
-        if has_gone || calls.is_empty() || !calls.iter().all(may_move) {
+        if !calls.iter().all(may_move) {
             return false;
         }
         for call in calls {
+            call.is_alone.store(true, Ordering::Relaxed);
             self.move_away(&call);
         }
         true
+    }
+
+    /// Whether a call would run here where another client's may still speak, and either may ask: then
+    /// it goes to a worker of its own.
+    pub(super) fn leaves_doubt(&self, now: Instant, call: &Arc<Call>) -> bool {
+        let habits = &self.pool.shared.habits;
+        if !habits.is_asker.load(Ordering::Relaxed) || !call.method.takes_input() {
+            return false;
+        }
+        let may_ask = habits.may_ask(call);
+        call.may_ask.store(may_ask, Ordering::Relaxed);
+        let is_doubtful = self.session.tags().any(|tag| match tag {
+            Tag::Call(other) | Tag::Gone(other) if other.method.takes_input() => {
+                let either = may_ask || other.may_ask.load(Ordering::Relaxed);
+                either && !is_same(&other.caller, &call.caller)
+            }
+            Tag::Moved(other) => !is_same(other, &call.caller),
+            _ => false,
+        });
+        (is_doubtful || may_ask && self.voices.are_foreign(now, &call.caller))
+            && self.has_workers_for_one()
+            && !call.is_alone.swap(true, Ordering::Relaxed)
+    }
+
+    fn has_workers_for_one(&self) -> bool {
+        let settings = &self.pool.settings;
+        !self.is_modern()
+            && settings.mode == Mode::Shared
+            && settings.calls_per_worker > 1
+            && settings.ask_workers > 0
     }
 
     fn asking_calls(&self) -> impl Iterator<Item = &Arc<Call>> {

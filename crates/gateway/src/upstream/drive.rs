@@ -16,7 +16,7 @@ use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
 use mcplane::proto::frame::lines::{self, Lines};
 use mcplane::proto::id::Id;
-use mcplane::proto::limits::{LINES_PER_TURN, MESSAGE_BYTES_MAX, PROBE_TIMEOUT, STALL_MAX};
+use mcplane::proto::limits::{LINES_PER_TURN, MESSAGE_BYTES_MAX, STALL_MAX};
 use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request};
@@ -29,6 +29,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::call::Call;
 use super::listening::Listening;
+use super::owner;
 use super::pool::{Heard, Pool};
 use super::start::{Reader, Writer};
 use super::voices::Voices;
@@ -281,6 +282,7 @@ impl<'a> Drive<'a> {
             }
             Some(Command::Asked(life, caller, method, question)) => {
                 if life == self.worker.life() {
+                    self.of = None;
                     self.asked(method, &question, Some(&caller));
                 }
                 return;
@@ -346,49 +348,6 @@ impl<'a> Drive<'a> {
         self.end_line(start);
     }
 
-    /// Takes a call back that nobody waits for any more.
-    fn cancel(&mut self, now: Instant, id: i64) {
-        let start = self.out.len();
-        let call = self.session.cancel(id, "the client cancelled it", &mut self.out);
-        self.end_line(start);
-        if let Some(Tag::Call(call)) = call {
-            self.voices.cut(&call);
-            self.part(now, Tag::Gone(call));
-        }
-    }
-
-    /// Sends a call to another worker.
-    pub(super) fn move_away(&mut self, call: &Arc<Call>) {
-        let start = self.out.len();
-        let tag = self.session.cancel(call.id(), "it is sent elsewhere", &mut self.out);
-        self.end_line(start);
-        if matches!(tag, Some(Tag::Call(_))) {
-            self.voices.cut(call);
-            self.part(clock::now(), Tag::Moved(call.caller.clone()));
-            call.seat().worker = None;
-            self.pool.admit(Arc::clone(call));
-        }
-    }
-
-    /// A call has ended here, and there as soon as this ping is answered: then its place is free,
-    /// and what the upstream says without naming a call is not of this one.
-    fn part(&mut self, now: Instant, tag: Tag) {
-        let method = if self.is_modern() { Method::Discover } else { Method::Ping };
-        let ping = request(method, b"{}", PROBE_TIMEOUT);
-        let start = self.out.len();
-        if let Err(tag) = self.session.call(now, &ping, tag, &mut self.out) {
-            self.parted(&tag);
-        }
-        self.end_line(start);
-    }
-
-    fn parted(&self, tag: &Tag) {
-        match tag {
-            Tag::Gone(call) => self.pool.release(self.worker, call),
-            _ => self.pool.free_place(self.worker),
-        }
-    }
-
     /// It takes no more calls.
     pub(super) const fn leaves(&self) -> bool {
         self.leave_at.is_some()
@@ -417,7 +376,7 @@ impl<'a> Drive<'a> {
 
     fn line(&mut self, now: Instant, mut line: Bytes) {
         if self.is_attributed {
-            self.of = attribution(&mut line);
+            self.of = owner::attribution(&mut line);
         }
         let batches = self.session.peer().is_some_and(|peer| peer.revision.has_batches());
         if batches
@@ -623,13 +582,6 @@ fn own(answer: Answer) -> Result<Bytes, ErrorObject> {
         }
         Answer::Closed => Err(unavailable("the connection ended")),
     }
-}
-
-/// Takes the request off a line on whose stream it came, if it was one.
-fn attribution(line: &mut Bytes) -> Option<i64> {
-    let end = line.iter().position(|byte| *byte == b' ')?;
-    let of = line.split_to(end + 1);
-    std::str::from_utf8(of.get(..end)?).ok()?.parse().ok()
 }
 
 /// Reads what there is. Cancel safe: what was read is in `input`.

@@ -7,8 +7,9 @@
 //!   `lane` — where calls wait for one; `turn` — where they wait for their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
-//! * `worker` — one of them; `drive` — the loop of its connection; `owner` — whose it is what an
-//!   upstream says and that names no call; `voices` — who may still say something.
+//! * `worker` — one of them; `drive` — the loop of its connection; `parting` — calls that it takes
+//!   back; `owner` — whose it is what an upstream says and that names no call; `voices` — who may
+//!   still say something.
 //! * `call` — one request on its way; `address` — what clients hear of where an upstream is.
 
 pub(crate) mod address;
@@ -21,6 +22,7 @@ mod lane;
 mod listening;
 pub(crate) mod lists;
 mod owner;
+mod parting;
 pub(crate) mod pool;
 mod sides;
 pub(crate) mod start;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::message::{Message, Part, write};
 use mcplane::proto::method::Method;
-use mcplane::proto::version::Revision;
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
@@ -20,7 +20,6 @@ impl Drive<'_> {
     /// only where there is no doubt: to nobody else than `before`, if it was put to a caller already.
     pub(super) fn asked(&mut self, method: Method, message: &Message, before: Option<&Caller>) {
         let Some(id) = message.id() else { return };
-        let revision = self.session.peer().map_or(Revision::LATEST_LEGACY, |peer| peer.revision);
         let owner = self.owner();
         let is_put = !matches!(owner, Owner::Nobody if method == Method::RootsList);
         self.pool.asks.fetch_or(is_put && self.of.is_none(), Ordering::Relaxed);
@@ -55,7 +54,6 @@ impl Drive<'_> {
                     &id,
                     method,
                     message,
-                    revision,
                     self.pool.question_share(),
                 ) {
                     None => return,
@@ -192,7 +190,7 @@ impl Drive<'_> {
 
 /// Whether both are one client, as far as can be told: requests of 2026-07-28 over HTTP have no
 /// connection, and only a principal has them belong together.
-fn is_same(one: &Caller, other: &Caller) -> bool {
+pub(super) fn is_same(one: &Caller, other: &Caller) -> bool {
     one == other && (one.connection.is_some() || one.principal.is_some())
 }
 
@@ -204,6 +202,13 @@ enum Owner {
     /// A call, or what another client's call has left behind.
     Late,
     Several(usize),
+}
+
+/// Takes the request off a line on whose stream it came, if it was one.
+pub(super) fn attribution(line: &mut Bytes) -> Option<i64> {
+    let end = line.iter().position(|byte| *byte == b' ')?;
+    let of = line.split_to(end + 1);
+    std::str::from_utf8(of.get(..end)?).ok()?.parse().ok()
 }
 
 /// The id of a message of which there is only the beginning.

@@ -162,13 +162,12 @@ impl Pool {
     /// What the upstream prefers is known now: calls that waited for that and belong elsewhere go
     /// there.
     pub(super) fn sort(self: &Arc<Self>) {
-        let prefers_modern = self.learned.prefers_modern();
-        let is_elsewhere = |_, call: &Call| {
-            prefers_modern && !is_modern(call.revision) || self.for_asking(call).is_some()
-        };
-        self.lanes().iter().flat_map(|lane| lane.extract(is_elsewhere)).for_each(|call| {
-            self.admit(call);
-        });
+        if self.learned.prefers_modern() {
+            let legacy = |_, call: &Call| !is_modern(call.revision);
+            self.lanes().iter().flat_map(|lane| lane.extract(legacy)).for_each(|call| {
+                self.admit(call);
+            });
+        }
     }
 
     /// A worker could not be started. `Some` if the pool beside this one does without it from now on:

@@ -117,6 +117,10 @@ impl Drive<'_> {
     /// Whether a call may be sent here. If not, it is on its way elsewhere: a server that asks must
     /// not be left in doubt whom, so it is started again for another client.
     pub(super) fn may_begin(&mut self, now: Instant, call: &Arc<Call>) -> bool {
+        if self.leaves_doubt(now, call) {
+            self.pool.again(self.worker, Arc::clone(call));
+            return false;
+        }
         let is_certain = self.end.is_none()
             && (!self.pool.asks.load(Ordering::Relaxed)
                 || !self.pool.shared.habits.may_ask(call)

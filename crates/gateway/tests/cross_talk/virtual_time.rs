@@ -106,19 +106,8 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
     runtime.block_on(async {
         let upstreams =
             Upstreams { world: Arc::clone(world), era: upstream, both, seed, lag: dice.below(3) };
-        let limit = server.workers_limit() as usize;
-        let tries = clients == Era::Legacy && upstream == Era::Modern;
-        let limit = match server.revision {
-            Speaks::Auto if tries && both => 2 * limit,
-            // One is started to see whether it takes `initialize`.
-            Speaks::Auto if tries => limit + 1,
-            _ => limit,
-        };
-        let asks = server.mode == Mode::Shared
-            && server.calls_per_worker > 1
-            && server.ask_workers > 0
-            && (upstream == Era::Legacy || both);
-        let limit = if asks { limit + server.ask_workers as usize } else { limit };
+        let asks = sets_apart(&server, upstream, both);
+        let limit = workers_most(&server, clients, (upstream, both));
         let expect = Expect {
             all: !odd
                 && patient
@@ -160,6 +149,27 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
         settle(world, &gateway, limit, patience).await;
     });
     told
+}
+
+/// Whether calls that may ask can have workers of their own.
+fn sets_apart(server: &Server, upstream: Era, both: bool) -> bool {
+    let is_legacy = upstream == Era::Legacy || both;
+    let has_some = server.calls_per_worker > 1 && server.ask_workers > 0;
+    server.mode == Mode::Shared && has_some && is_legacy
+}
+
+/// How many workers there may be at once.
+fn workers_most(server: &Server, clients: Era, (upstream, both): (Era, bool)) -> usize {
+    let limit = server.workers_limit() as usize;
+    let tries = clients == Era::Legacy && upstream == Era::Modern;
+    let limit = match server.revision {
+        Speaks::Auto if tries && both => 2 * limit,
+        // One is started to see whether it takes `initialize`.
+        Speaks::Auto if tries => limit + 1,
+        _ => limit,
+    };
+    let alone = if sets_apart(server, upstream, both) { server.ask_workers as usize } else { 0 };
+    limit + alone
 }
 
 pub(crate) fn config(server: Server) -> Config {

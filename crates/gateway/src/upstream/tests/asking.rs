@@ -80,6 +80,8 @@ async fn ask_once(fake: &Fake, gateway: &Gateway, n: usize) {
 
 /// Two clients are asked at once, each its own.
 async fn both_are_asked(fake: &Fake, gateway: &Gateway, n: usize) {
+    // So long a call may still speak after its answer.
+    sleep(Duration::from_millis(5)).await;
     let (mut alice, mut bob) = (asking(raw(gateway)).await, asking(raw(gateway)).await);
     call(&mut alice, "alice").await;
     let of_alice = fake.sent("tools/call", n).await;
@@ -102,7 +104,7 @@ async fn what_has_asked_has_a_worker_to_itself_from_then_on() {
     let gateway = gateway(&fake, LEGACY).await;
     ask_once(&fake, &gateway, 0).await;
     both_are_asked(&fake, &gateway, 1).await;
-    let status = one(&gateway, |status| status.workers.len() == 3).await;
+    let status = one(&gateway, |status| status.workers.len() == 2).await;
     assert_eq!((status.unowned_logs, status.state), (0, "healthy"), "{status:#?}");
     gateway.close().await;
 }
@@ -180,22 +182,47 @@ async fn a_first_question_in_calls_that_change_something_is_refused() {
     gateway.close().await;
 }
 
+/// Nobody else is there: its own process may remember what it was told.
+#[tokio::test]
+async fn one_client_alone_stays_where_it_is() {
+    let fake = Fake::new(&["echo", "other"]);
+    let gateway = gateway(&fake, LEGACY).await;
+    let mut client = asking(raw(&gateway)).await;
+    for n in 0..4 {
+        call(&mut client, "me").await;
+        let sent = fake.sent("tools/call", n).await;
+        put(&fake, &sent, 90 + u32::try_from(n).unwrap());
+        is_asked(&mut client, 90 + u32::try_from(n).unwrap()).await;
+        assert_eq!(fake.connection_of(&sent), 0);
+        answer(&fake, &sent);
+        hears_answer(&mut client, "me").await;
+    }
+    gateway.close().await;
+}
+
+/// Beside a call that may ask runs no other client's; beside those that do not, any that do not.
 #[tokio::test]
 async fn what_does_not_ask_shares_its_worker() {
     let fake = Fake::new(&["echo", "other"]);
     let gateway = gateway(&fake, LEGACY).await;
     ask_once(&fake, &gateway, 0).await;
-    let mut client = asking(raw(&gateway)).await;
-    let mut connections = Vec::new();
-    for n in 1..4 {
-        let params = json!({"name": "other", "arguments": {"of": "me"}});
-        client.request(1, "tools/call", params).await;
-        let sent = fake.sent("tools/call", n).await;
-        connections.push(fake.connection_of(&sent));
-        answer(&fake, &sent);
-        hears_answer(&mut client, "me").await;
+    let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    let params = json!({"name": "other", "arguments": {"of": "me"}});
+    for round in 0..3 {
+        sleep(Duration::from_millis(5)).await;
+        let mut sent = Vec::new();
+        for (n, client) in [&mut alice, &mut bob].into_iter().enumerate() {
+            client.request(1, "tools/call", params.clone()).await;
+            sent.push(fake.sent("tools/call", 1 + 2 * round + n).await);
+        }
+        let on = sent.iter().map(|sent| fake.connection_of(sent)).collect::<Vec<_>>();
+        // Two calls that were quiet are enough.
+        assert_eq!(on, if round == 0 { [0, 1] } else { [0, 0] }, "{round}");
+        for (sent, client) in sent.iter().zip([&mut alice, &mut bob]) {
+            answer(&fake, sent);
+            hears_answer(client, "me").await;
+        }
     }
-    assert_eq!(connections, [1, 1, 0], "after two that were quiet");
     gateway.close().await;
 }
 
@@ -205,11 +232,18 @@ async fn what_cannot_be_started_a_second_time_is_shared() {
     let fake = Fake::new(&["echo"]);
     let gateway = gateway(&fake, LEGACY).await;
     let mut troubles = gateway.troubles();
-    fake.state().initialize = Initialize::Breaks;
     ask_once(&fake, &gateway, 0).await;
-    // So long a call may still speak after its answer, and is one of the next client's then.
     sleep(Duration::from_millis(5)).await;
-    ask_once(&fake, &gateway, 1).await;
+    fake.state().initialize = Initialize::Breaks;
+    let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    let mut calls = Vec::new();
+    for (n, client) in [&mut alice, &mut bob].into_iter().enumerate() {
+        call(client, "me").await;
+        let sent = fake.sent("tools/call", 1 + n).await;
+        assert_eq!(fake.connection_of(&sent), 0);
+        calls.push(sent);
+    }
+    calls.iter().for_each(|sent| answer(&fake, sent));
     let told = troubles.next().await.unwrap();
     assert!(told.contains("calls that may ask share a worker with others"), "{told}");
     let status = one(&gateway, |status| status.workers.len() == 1).await;
@@ -224,7 +258,7 @@ async fn workers_for_questions_end_when_nothing_asks() {
     ask_once(&fake, &gateway, 0).await;
     both_are_asked(&fake, &gateway, 1).await;
     sleep(Duration::from_secs(290)).await;
-    assert_eq!(gateway.status().servers[0].workers.len(), 3);
+    assert_eq!(gateway.status().servers[0].workers.len(), 2);
     sleep(Duration::from_secs(20)).await;
     assert_eq!(gateway.status().servers[0].workers.len(), 1);
     gateway.close().await;
@@ -234,21 +268,26 @@ async fn workers_for_questions_end_when_nothing_asks() {
 #[tokio::test]
 async fn so_many_calls_may_ask_at_once() {
     let fake = Fake::new(&["echo"]);
-    let settings = Server { ask_workers: 1, ..server(Speaks::Revision(LEGACY)) };
+    let mut settings = Server { ask_workers: 1, ..server(Speaks::Revision(LEGACY)) };
+    settings.tools.asks = vec!["echo".into()];
     let gateway = started(&fake, settings);
     gateway.ready().await;
-    ask_once(&fake, &gateway, 0).await;
     let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    let mut carol = asking(raw(&gateway)).await;
     call(&mut alice, "alice").await;
-    let of_alice = fake.sent("tools/call", 1).await;
+    let of_alice = fake.sent("tools/call", 0).await;
     call(&mut bob, "bob").await;
+    let of_bob = fake.sent("tools/call", 1).await;
+    call(&mut carol, "carol").await;
     one(&gateway, |status| status.queued == 1).await;
     assert_eq!(gateway.status().servers[0].workers.len(), 2);
-    answer(&fake, &of_alice);
-    hears_answer(&mut alice, "alice").await;
-    let of_bob = fake.sent("tools/call", 2).await;
     answer(&fake, &of_bob);
     hears_answer(&mut bob, "bob").await;
+    let of_carol = fake.sent("tools/call", 2).await;
+    assert_eq!(fake.connection_of(&of_carol), fake.connection_of(&of_bob));
+    answer(&fake, &of_alice);
+    answer(&fake, &of_carol);
+    hears_answer(&mut carol, "carol").await;
     gateway.close().await;
 }
 
