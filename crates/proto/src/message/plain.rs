@@ -43,7 +43,7 @@ pub(super) const fn plain_bytes(word: &[u8; 8]) -> usize {
 
 /// Bytes of the plain blocks at the beginning.
 #[inline(never)]
-pub(super) fn plain_blocks(text: &[u8]) -> usize {
+fn plain_blocks(text: &[u8]) -> usize {
     let (blocks, _) = text.as_chunks::<BLOCK_BYTES>();
     blocks.iter().take_while(|block| is_plain_block(block)).count() * BLOCK_BYTES
 }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::Kind;
 use super::part::{Inside, Part, Spans};
-use super::plain::{WORDS_MIN, plain_blocks, plain_bytes};
+use super::plain::{WORDS_MIN, plain_bytes, plain_len};
 use crate::error::{Code, ErrorObject, shorten};
 use crate::id::Id;
 use crate::limits::{DEPTH_MAX, MESSAGE_BYTES_MAX};
@@ -428,19 +428,7 @@ impl<'a> Scan<'a> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            // Eight plain bytes at a time, and then right to the byte that is not plain.
-            let mut words = 0;
-            while let Some(word) = self.rest().first_chunk() {
-                let plain = plain_bytes(word);
-                self.at += plain;
-                if plain < word.len() {
-                    break;
-                }
-                words += 1;
-                if words == WORDS_MIN {
-                    self.at += plain_blocks(self.rest());
-                }
-            }
+            self.plain();
             match self.bump() {
                 Some(b'"') => return Ok(escaped),
                 Some(b'\\') => {
@@ -452,6 +440,21 @@ impl<'a> Scan<'a> {
                 None => return Err(self.unexpected("'\"'")),
             }
         }
+    }
+
+    /// Goes to the next byte that is not plain, or near the end.
+    #[inline]
+    fn plain(&mut self) {
+        // Most texts end within a few words, as do the pieces of one that is dense with escapes.
+        for _ in 0..WORDS_MIN {
+            let Some(word) = self.rest().first_chunk() else { return };
+            let plain = plain_bytes(word);
+            self.at += plain;
+            if plain < word.len() {
+                return;
+            }
+        }
+        self.at += plain_len(self.rest());
     }
 
     fn escape(&mut self) -> Result<(), ScanError> {
