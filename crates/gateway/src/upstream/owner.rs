@@ -100,8 +100,10 @@ impl Drive<'_> {
             }
             caller = Some(whose);
             let Tag::Call(call) = tag else { continue };
-            let number = |call: &Call| self.session.number(call.id());
-            if youngest.is_none_or(|other| number(other) < number(call)) {
+            // One whose client is away with a question has less to ask.
+            let rank =
+                |call: &Call| (call.seat().request.is_some(), self.session.number(call.id()));
+            if youngest.is_none_or(|other| rank(other) < rank(call)) {
                 youngest = Some(call);
             }
         }
