@@ -328,7 +328,7 @@ def schema_tool():
 
 
 def serve_http(server):
-    app = server.streamable_http_app(event_store=Events(), retry_interval=50)
+    app = server.streamable_http_app(event_store=Events(), retry_interval=1000)
     listener = socket.create_server(("127.0.0.1", 0))
     print(f"http://localhost:{listener.getsockname()[1]}/mcp", flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

@@ -62,7 +62,7 @@ async function http(request, response) {
   const transport = new StreamableHTTPServerTransport({
     sessionIdGenerator: randomUUID,
     eventStore: new Events(),
-    retryInterval: 50,
+    retryInterval: 1000,
     onsessioninitialized: (id) => void (sessions[id] = transport),
     onsessionclosed: (id) => void delete sessions[id],
   });

@@ -1,5 +1,5 @@
 // The conformance suite's server on the TypeScript SDK 2.x: `reference.mjs`, over stdio, or `reference.mjs http`, which says its URL.
-// It speaks both eras: the client's opening decides. Over HTTP older clients have sessions.
+// It speaks both eras: the client's opening decides. Over HTTP older clients have sessions. With `modern` it speaks only the newer.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -57,7 +57,7 @@ async function legacy(request) {
   const transport = new WebStandardStreamableHTTPServerTransport({
     sessionIdGenerator: randomUUID,
     eventStore: new Events(),
-    retryInterval: 50,
+    retryInterval: 1000,
     onsessioninitialized: (id) => void (sessions[id] = transport),
     onsessionclosed: (id) => void delete sessions[id],
   });
@@ -65,8 +65,9 @@ async function legacy(request) {
   return transport.handleRequest(request);
 }
 
-const isHttp = process.argv[2] === 'http';
+const isHttp = process.argv.includes('http');
+const isStrict = process.argv.includes('modern');
 const modern = isHttp ? createMcpHandler(newServer, { legacy: 'reject' }) : undefined;
-const fetch = async (request) => (await isLegacyRequest(request)) ? legacy(request) : modern.fetch(request);
-if (isHttp) listen(createServer(), toNodeHandler({ fetch }));
-else serveStdio(newServer);
+const both = async (request) => (await isLegacyRequest(request)) ? legacy(request) : modern.fetch(request);
+if (isHttp) listen(createServer(), toNodeHandler({ fetch: isStrict ? modern.fetch : both }));
+else serveStdio(newServer, { legacy: isStrict ? 'reject' : 'serve' });
