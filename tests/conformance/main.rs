@@ -1,6 +1,7 @@
 //! The official conformance suite, both of its lines, against mcplane in both roles.
 //!
 //! - `server`: the suite as a client of `mcplane fixture`, alone and behind `mcplane serve`
+//! - `reference`: servers on the TypeScript and the Python SDK, alone and behind `mcplane serve`
 //! - `client`: the suite as the server of `driver`, one scenario after the other
 //! - `driver`: the client under test, on the library's client; the suite starts this program again
 //! - `verdict`: what the suite's checks say
@@ -9,7 +10,8 @@
 //! What a revision requires is the suite's own set where there is one (`--requirements`), and
 //! everything that it has for a revision otherwise. Extensions are run and reported, not required.
 //! Warnings count as failures. Nothing is expected to fail (`expected-failures-*.yml`) but what no
-//! gateway can carry across the eras (`expected-failures-gateway-*.yml`).
+//! gateway can carry across the eras, and what a gateway that is told nothing does not reach yet
+//! (`expected-failures-gateway-*.yml`).
 //!
 //! `cargo xtask conformance` installs the suite first. `MCPLANE_INTEROP=off` leaves all of this out,
 //! and `MCPLANE_BIN` names another binary to test than the one that is built here.
@@ -23,6 +25,7 @@
 
 mod client;
 mod driver;
+mod reference;
 mod server;
 mod suite;
 mod verdict;
@@ -30,6 +33,7 @@ mod verdict;
 use mcplane_tests::child;
 
 use crate::{
+    reference::{Kind, Sdk},
     server::Upstream,
     suite::{Line, Set},
 };
@@ -103,4 +107,26 @@ behind! {
     gateway_http_0_2_2025_06_18: Http V0_2 All "2025-06-18";
     gateway_http_0_2_2025_11_25: Http V0_2 Required "2025-11-25";
     gateway_http_0_2_2026_07_28: Http V0_2 Required "2026-07-28";
+}
+
+macro_rules! references {
+    ($($name:ident: $server:ident $kind:ident $revision:literal;)+) => {
+        $(#[test]
+        fn $name() {
+            let server = (Sdk::$server, Kind::$kind);
+            reference::conforms(stringify!($name), server, Set::Required($revision));
+        })+
+    };
+}
+
+// Alone, then behind a gateway that knows no more of it than its URL, or its command.
+references! {
+    gateway_ts1_2025_11_25: Ts1 Legacy "2025-11-25";
+    gateway_ts1_2026_07_28: Ts1 Legacy "2026-07-28";
+    gateway_ts2_2025_11_25: Ts2 Auto "2025-11-25";
+    gateway_ts2_2026_07_28: Ts2 Auto "2026-07-28";
+    gateway_ts2_modern_2025_11_25: Ts2 Modern "2025-11-25";
+    gateway_ts2_modern_2026_07_28: Ts2 Modern "2026-07-28";
+    gateway_python_2025_11_25: Python Auto "2025-11-25";
+    gateway_python_2026_07_28: Python Auto "2026-07-28";
 }

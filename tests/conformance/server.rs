@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::{
-    child::binary,
-    suite::{Line, Set, is_there, path, results},
+    child::{Ended, binary},
+    suite::{Line, Scenario, Set, is_there, path, results},
     verdict::{Outcome, judge},
 };
 
@@ -71,25 +71,36 @@ fn command() -> String {
 
 /// Runs the suite. What `expected` and `untested` name must not be green.
 fn check(test: &str, server: &Server, (line, set): (Line, Set), expected: &str, untested: &[&str]) {
-    let folder = results(test);
-    let output = path(&folder);
-    let words = ["server", "--url", &server.url, "--expected-failures", expected, "-o", &output];
-    let ended = line.run(&[&words[..], &set.run_words()].concat(), LIMIT);
-    let expected = fs::read_to_string(expected).unwrap();
-    let expected: Vec<&str> =
-        expected.lines().filter_map(|line| line.trim().strip_prefix("- ")).collect();
-    let outcomes: Vec<Outcome> = line
-        .scenarios("server", set)
+    let red = fs::read_to_string(expected).unwrap();
+    let red: Vec<&str> = red.lines().filter_map(|line| line.trim().strip_prefix("- ")).collect();
+    let (outcomes, ended) = run(test, server, (line, set), &["--expected-failures", expected]);
+    let outcomes: Vec<Outcome> = outcomes
         .into_iter()
-        .map(|scenario| {
-            let name = &*scenario.name;
-            let red = expected.contains(&name) || untested.contains(&name);
-            let result = result_of(name, &folder);
-            Outcome::of(scenario, result.as_deref()).expected_red(red)
+        .map(|outcome| {
+            let red = red.contains(&outcome.name()) || untested.contains(&outcome.name());
+            outcome.expected_red(red)
         })
         .collect();
     judge(test, &outcomes);
     ended.ok();
+}
+
+/// Runs the suite and keeps its results in the folder of `test`.
+pub(crate) fn run(
+    test: &str,
+    server: &Server,
+    (line, set): (Line, Set),
+    options: &[&str],
+) -> (Vec<Outcome>, Ended) {
+    let folder = results(test);
+    let output = path(&folder);
+    let words = ["server", "--url", &server.url, "-o", &output];
+    let ended = line.run(&[&words[..], options, &set.run_words()].concat(), LIMIT);
+    let outcome = |scenario: Scenario| {
+        let result = result_of(&scenario.name, &folder);
+        Outcome::of(scenario, result.as_deref())
+    };
+    (line.scenarios("server", set).into_iter().map(outcome).collect(), ended)
 }
 
 /// The folder of a scenario's results.
@@ -104,9 +115,9 @@ fn result_of(scenario: &str, folder: &Path) -> Option<PathBuf> {
 }
 
 /// A server whose first line is its URL, for as long as this lives.
-struct Server {
+pub(crate) struct Server {
     process: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Server {
@@ -118,9 +129,14 @@ impl Server {
 
     /// `upstream` is all that the settings say of the one server behind it.
     fn gateway(test: &str, upstream: &str) -> Self {
+        let text = format!("[gateway]\naccept_rate = 0\n\n[servers.fixture]\n{upstream}\n");
+        Self::gateway_of(test, &text)
+    }
+
+    /// `text` is all of its settings.
+    pub(crate) fn gateway_of(test: &str, text: &str) -> Self {
         let folder = results(&format!("{test}-gateway"));
         let settings = folder.join("mcplane.toml");
-        let text = format!("[gateway]\naccept_rate = 0\n\n[servers.fixture]\n{upstream}\n");
         fs::write(&settings, text).unwrap();
         let mut command = Command::new(binary());
         command.args(["serve", "--listen", "127.0.0.1:0", "--config", &path(&settings)]);
@@ -128,7 +144,7 @@ impl Server {
         Self::start(command.stderr(File::create(folder.join("stderr")).unwrap()))
     }
 
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();

@@ -120,7 +120,12 @@ pub(crate) fn results(test: &str) -> PathBuf {
 /// Whether to go on. That the suite is not installed is no failure on a machine without Node, but CI
 /// has it.
 pub(crate) fn is_there() -> bool {
-    let stamp = root().join(".interop/conformance.stamp");
+    is_installed("conformance")
+}
+
+/// The same for anything else that the set-up installs.
+pub(crate) fn is_installed(name: &str) -> bool {
+    let stamp = root().join(format!(".interop/{name}.stamp"));
     let why = if env::var("MCPLANE_INTEROP").is_ok_and(|value| value == "off") {
         "MCPLANE_INTEROP is off".to_owned()
     } else if !stamp.exists() {
@@ -153,7 +158,7 @@ fn installed() -> PathBuf {
     root().join(".interop/conformance")
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 

@@ -57,6 +57,24 @@ impl Outcome {
         outcome
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.scenario.name
+    }
+
+    pub(crate) fn is_green(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Whether a revision may ask for it.
+    pub(crate) fn is_required(&self) -> bool {
+        !self.scenario.extension
+    }
+
+    /// Why it is not green, a line for each reason.
+    pub(crate) fn faults(&self) -> String {
+        self.faults.join("\n  ")
+    }
+
     /// The same, judged by whether it is red as it must be.
     pub(crate) fn expected_red(self, expected_red: bool) -> Self {
         Self { expected_red, ..self }

@@ -19,16 +19,32 @@ const NPM_FOLDERS: [&str; 4] = ["ts1", "ts2", "inspector", "histogram"];
 /// Installs the peers' packages by name into `.interop/` and returns what could not be, and why.
 /// With `required` that is an error instead.
 pub fn setup(root: &Path, required: bool) -> anyhow::Result<Vec<String>> {
-    let peer = |name: &str| Peer::new(root, &format!("tests/interop/{name}"), name);
     let mut outcomes = Vec::new();
     for name in NPM_FOLDERS {
-        outcomes.push((name, peer(name).npm()));
+        outcomes.push((name, Peer::of_interop(root, name).npm()));
     }
-    outcomes.push(("python", peer("python").venv()));
+    outcomes.push(("python", Peer::of_interop(root, "python").venv()));
     outcomes.push(("conformance", conformance::setup(root)));
     outcomes.push(("go", build_go(root, &root.join(".interop"))));
     outcomes.push(("rmcp", build_rmcp(root, &root.join(".interop"))));
+    settle(outcomes, required)
+}
 
+/// The same, only for what the conformance tests need beside the suite: the SDKs of their servers.
+pub fn setup_sdks(root: &Path, required: bool) -> anyhow::Result<Vec<String>> {
+    let peer = |name| Peer::of_interop(root, name);
+    let outcomes = vec![
+        ("ts1", peer("ts1").npm()),
+        ("ts2", peer("ts2").npm()),
+        ("python", peer("python").venv()),
+    ];
+    settle(outcomes, required)
+}
+
+fn settle(
+    outcomes: Vec<(&str, anyhow::Result<()>)>,
+    required: bool,
+) -> anyhow::Result<Vec<String>> {
     let mut skipped = Vec::new();
     for (name, outcome) in outcomes {
         match outcome {
@@ -48,6 +64,10 @@ pub struct Peer {
 }
 
 impl Peer {
+    fn of_interop(root: &Path, name: &str) -> Self {
+        Self::new(root, &format!("tests/interop/{name}"), name)
+    }
+
     pub fn new(root: &Path, sources: &str, name: &str) -> Self {
         let installed = root.join(".interop");
         Self {

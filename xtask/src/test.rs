@@ -51,7 +51,8 @@ pub fn interop(root: &Path) -> anyhow::Result<()> {
 /// Runs only the official conformance suite.
 pub fn conformance(root: &Path) -> anyhow::Result<()> {
     step("conformance set-up", || conformance::setup(root))?;
-    one(root, "conformance", Vec::new())
+    let skipped = step("SDK set-up", || interop::setup_sdks(root, in_ci()))?;
+    one(root, "conformance", skipped)
 }
 
 fn one(root: &Path, target: &str, skipped: Vec<String>) -> anyhow::Result<()> {

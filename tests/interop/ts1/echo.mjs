@@ -7,6 +7,7 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { SubscribeRequestSchema, UnsubscribeRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
+import { Events } from '../reference.mjs';
 
 const text = (text) => ({ content: [{ type: 'text', text }] });
 const sleep = (ms, signal) => new Promise((done, gone) => {
@@ -60,24 +61,6 @@ function newServer() {
     });
   }
   return server;
-}
-
-/** Events are numbered through; a stream is resumed after one of its own. */
-class Events {
-  all = [];
-  async storeEvent(stream, message) {
-    return String(this.all.push({ stream, message }));
-  }
-  async getStreamIdForEventId(id) {
-    return this.all[id - 1]?.stream;
-  }
-  async replayEventsAfter(last, { send }) {
-    const { stream } = this.all[last - 1];
-    for (const [i, event] of this.all.entries()) {
-      if (i >= last && event.stream === stream && event.message.jsonrpc) await send(String(i + 1), event.message);
-    }
-    return stream;
-  }
 }
 
 const sessions = {};
