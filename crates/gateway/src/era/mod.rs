@@ -87,10 +87,10 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
             }
         }
     };
-    // An upstream of an older era has no code of its own for it.
-    if let (Some(lacked), Kind::ErrorResponse, Era::Modern) =
-        (lacked, answer.kind(), call.revision.era())
-    {
+    // An upstream of an older era has no code of its own for it, and SDKs make a failed tool of it.
+    let has_failed = answer.kind() == Kind::ErrorResponse
+        || answer.part(Part::IsError).is_some_and(|is_error| is_error == b"true");
+    if let (Some(lacked), true, Era::Modern) = (lacked, has_failed, call.revision.era()) {
         let why = "the server asks for something that this client does not declare";
         return request.fail(&missing_capability(why, &lacked));
     }
@@ -131,10 +131,12 @@ struct Declared {
 
 pub(crate) fn respond(request: Relayed, call: &Call, answer: &Message, peer: &Peer, lacks: bool) {
     let mut out = Vec::with_capacity(answer.bytes().len() + GAIN);
+    let uri = request.message().text(Part::Uri);
     let back = Back {
         server_info: peer.info.as_deref().map(|info| info.get().as_bytes()),
         wraps: call.wraps,
         lacks_capability: lacks,
+        uri: uri.as_deref(),
         ..Back::new(request.revision(), request.id_json())
     };
     translate::response(call.method, answer, peer.revision, &back, &mut out);

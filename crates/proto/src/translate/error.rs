@@ -98,6 +98,18 @@ pub(super) fn error(
         _ => None,
     };
     let renamed = renamed.filter(|_| method == Method::ResourcesRead);
+    if let Some(uri) = back.uri.filter(|_| {
+        method == Method::ResourcesRead
+            && (from.era(), client.era()) == (Era::Legacy, Era::Modern)
+            && matches!(code, Some(Code::RESOURCE_NOT_FOUND | Code::INVALID_PARAMS))
+            && is_not_found(answer)
+            && member(answer.part(Part::Error).unwrap_or_default(), "data").is_none()
+    }) {
+        // 2026-07-28 resources §Error Handling: the URI is in the data.
+        let mut error = ErrorObject::resource_not_found(Era::Modern, uri);
+        error.message = text(answer).into_owned().into();
+        return write::error(out, Some(back.id_json), &error);
+    }
     if let Some(code) = code.filter(|code| is_for_the_gateway(*code, from, back)) {
         let why = text(answer);
         let why = format!("the gateway's request to the upstream was refused with {code}: {why}");

@@ -26,13 +26,22 @@ pub struct Back<'a> {
     /// Whether the client itself lacks the capability that an upstream's -32021 names, so that the
     /// error is for it.
     pub lacks_capability: bool,
+    /// What a `resources/read` asked for: older servers need not say it when they do not have it.
+    pub uri: Option<&'a str>,
 }
 
 impl<'a> Back<'a> {
     /// To a client of `revision`, as the answer to its request `id_json`.
     #[must_use]
     pub const fn new(revision: Revision, id_json: &'a [u8]) -> Self {
-        Self { revision, id_json, server_info: None, wraps: false, lacks_capability: false }
+        Self {
+            revision,
+            id_json,
+            server_info: None,
+            wraps: false,
+            lacks_capability: false,
+            uri: None,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a server says, as a client hears it.
 
 use mcplane::proto::version::Revision;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fake::{Fake, gateway, server, started};
 use super::raw::{ask, raw};
@@ -88,17 +88,28 @@ async fn what_a_modern_client_lacks_is_told_with_its_code() {
     let fake = Fake::new(&["echo"]);
     let gateway = gateway(&fake, Revision::LATEST_LEGACY).await;
     let mut client = raw(&gateway);
-    client.modern_call(1, json!({})).await;
-    let call = fake.sent("tools/call", 0).await;
-    let params =
-        json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
-    fake.say(ask(7, "elicitation/create", params));
-    let error = json!({"code": -32603, "message": "the client cannot"});
-    fake.say(json!({"jsonrpc": "2.0", "id": call["id"], "error": error}));
-    let answer = client.hear().await;
-    assert_eq!(answer["error"]["code"], -32021, "{answer}");
-    let required = &answer["error"]["data"]["requiredCapabilities"];
-    assert!(required["elicitation"].is_object(), "{answer}");
+    let failed = json!({"content": [{"type": "text", "text": "refused"}], "isError": true});
+    let done = json!({"content": []});
+    let ends = [
+        ("error", json!({"code": -32603, "message": "the client cannot"}), true),
+        // What SDKs make of it.
+        ("result", failed, true),
+        // It can do without.
+        ("result", done, false),
+    ];
+    for (n, (kind, end, is_told)) in ends.into_iter().enumerate() {
+        client.modern_call(1, json!({})).await;
+        let call = fake.sent("tools/call", n).await;
+        let params =
+            json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+        fake.say(ask(7, "elicitation/create", params));
+        fake.say(json!({"jsonrpc": "2.0", "id": call["id"], kind: end}));
+        let answer = client.hear().await;
+        let code = if is_told { json!(-32021) } else { Value::Null };
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        let required = &answer["error"]["data"]["requiredCapabilities"];
+        assert_eq!(required["elicitation"].is_object(), is_told, "{answer}");
+    }
     gateway.close().await;
 }
 

@@ -325,6 +325,23 @@ fn a_missing_resource_has_the_code_of_the_clients_era() {
     }
 }
 
+/// SDKs of older revisions leave it out.
+#[test]
+fn a_modern_client_hears_which_resource_is_missing() {
+    let back = |to| Back { uri: Some("a:b"), ..Back::new(to, b"1") };
+    let legacy = Revision::LATEST_LEGACY;
+    for code in [-32002, -32602] {
+        let bare = json!({"code": code, "message": "Resource a:b not found"});
+        let named =
+            json!({"code": -32602, "message": "Resource a:b not found", "data": {"uri": "a:b"}});
+        assert_eq!(error(Method::ResourcesRead, &bare, legacy, &back(MODERN)), named);
+        assert_eq!(error(Method::ResourcesRead, &bare, legacy, &back(legacy)), bare);
+        assert_eq!(error(Method::PromptsGet, &bare, legacy, &back(MODERN)), bare);
+    }
+    let other = json!({"code": -32602, "message": "bad cursor"});
+    assert_eq!(error(Method::ResourcesRead, &other, legacy, &back(MODERN)), other);
+}
+
 #[test]
 fn errors_of_the_hop_do_not_reach_the_client() {
     let object = |code: i64| {
