@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     child::{Ended, binary},
-    suite::{Line, Scenario, Set, is_there, path, results},
+    suite::{Line, Scenario, Set, is_there, path, results, say},
     verdict::{Outcome, judge},
 };
 
@@ -156,6 +156,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if let Ok(Some(status)) = self.process.try_wait() {
+            say(&format!("the server of {} ended by itself: {status}", self.url));
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,12 +1,15 @@
 // What the conformance suite wants of a server, for both TypeScript SDKs. What differs between them is in `sdk`:
+//   ResourceTemplate, completable, string()
 //   schema(fields)            of a tool's or a prompt's arguments
-//   json(schema)              the same from JSON Schema, if the SDK can
+//   json(schema)              the same from JSON Schema
 //   notify(context, message)  on the stream of the call
 //   token(context)            of its progress
+//   logs(context)             whether the client wants to hear
+//   leave(context)            the stream, in the middle of the call
 //   ask(context, rounds)      each round is a map of requests; `{ answers }`, or the `{ result }` that asks for them
 //   declares(context, name)   whether the client has this capability
-//   changed(server, list)     tells those who listen
-export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+//   changed(kind)             tells those who listen that the list of tools or prompts is another
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const text = (text) => ({ content: [{ type: 'text', text }] });
 const user = (content) => ({ role: 'user', content });
 const message = (text) => ({ messages: [user({ type: 'text', text })] });
@@ -107,11 +110,11 @@ export function offer(server, sdk) {
   };
   for (const [name, result] of Object.entries(CONTENTS)) tool(name, () => result);
   for (const [name, [rounds, say]] of Object.entries(QUESTIONS)) tool(name, asking(rounds, say));
-  tool('test_sampling', ({ prompt }, context) => asking([{ it: sample(prompt) }], ({ it }) => `LLM response: ${said(it)}`)(context),
-    sdk.schema({ prompt: sdk.string() }));
+  const askedFor = (name, request, say) => (args, context) => asking([{ it: request(args[name]) }], ({ it }) => say(it))(context);
   const USER = { username: { type: 'string' }, email: { type: 'string' } };
-  tool('test_elicitation', ({ message }, context) => asking([{ it: elicit(message, USER, Object.keys(USER)) }], ({ it }) => response(it))(context),
-    sdk.schema({ message: sdk.string() }));
+  const whoIs = (message) => elicit(message, USER, Object.keys(USER));
+  tool('test_sampling', askedFor('prompt', sample, (it) => `LLM response: ${said(it)}`), sdk.schema({ prompt: sdk.string() }));
+  tool('test_elicitation', askedFor('message', whoIs, response), sdk.schema({ message: sdk.string() }));
   tool('test_input_required_result_capabilities', (context) => {
     const asked = {};
     if (sdk.declares(context, 'elicitation')) asked.user_name = field('name');
@@ -175,7 +178,9 @@ function prompts(server, sdk) {
   prompt('test_prompt_with_arguments', ({ arg1, arg2 }) => message(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`),
     sdk.schema({ arg1: sdk.completable(sdk.string(), () => ['paris', 'park']), arg2: sdk.string() }));
   prompt('test_prompt_with_embedded_resource', ({ resourceUri }) => ({
-    messages: [user(embedded(resourceUri, 'text/plain', 'Embedded resource content for testing.')), ...message('Please process it.').messages],
+    messages: [
+      user(embedded(resourceUri, 'text/plain', 'Embedded resource content for testing.')), ...message('Please process it.').messages,
+    ],
   }), sdk.schema({ resourceUri: sdk.string() }));
   prompt('test_prompt_with_image', () => ({ messages: [user(image), ...message('Please analyze it.').messages] }));
   prompt('test_input_required_result_prompt', async (context) => {

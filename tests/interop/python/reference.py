@@ -123,7 +123,11 @@ SAYS = {
     "test_input_required_result_request_state": lambda answers: "state-ok",
 }
 
-RESULTS = {types.ElicitRequest: types.ElicitResult, types.CreateMessageRequest: types.CreateMessageResult, types.ListRootsRequest: types.ListRootsResult}
+RESULTS = {
+    types.ElicitRequest: types.ElicitResult,
+    types.CreateMessageRequest: types.CreateMessageResult,
+    types.ListRootsRequest: types.ListRootsResult,
+}
 
 
 async def ask(context, rounds, say):
