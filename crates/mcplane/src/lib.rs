@@ -59,6 +59,7 @@ pub use transport::stdio::stdio;
 /// What the expansions of the macros name. Not part of the API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::server::misfit::flattened;
     pub use crate::server::returned::{self, Returned};
     pub use {schemars, serde, serde_json};
 }
