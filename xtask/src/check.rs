@@ -37,42 +37,42 @@ fn shown(name: &str, command: &mut Command) -> anyhow::Result<()> {
     step(name, || run(command))
 }
 
-/// One run over everything, and one each without and with all features over the packages for which
-/// that makes a difference.
+/// One run over everything, one with all features over the packages that have any, and one over each
+/// that is published and has some, alone and without them: in the workspace others ask for them.
 fn clippy_runs(metadata: &Value) -> Vec<(&'static str, Vec<String>)> {
-    let without = packages_where(metadata, |features| {
-        features.get("default").and_then(Value::as_array).is_some_and(|default| !default.is_empty())
-    });
-    let with = packages_where(metadata, |features| features.keys().any(|name| name != "default"));
     let mut runs = vec![("clippy", clippy(&["--workspace"]))];
-    for (name, flag, packages) in [
-        ("clippy without default features", "--no-default-features", without),
-        ("clippy with all features", "--all-features", with),
-    ] {
-        if !packages.is_empty() {
-            let mut args = vec![flag];
-            args.extend(packages.iter().flat_map(|package| ["-p", package.as_str()]));
-            runs.push((name, clippy(&args)));
-        }
+    for package in published_with_features(metadata) {
+        let args = ["--no-default-features", "-p", package];
+        runs.push(("clippy without features", clippy(&args)));
+    }
+    let with: Vec<_> = tidy::members(metadata).filter(has_features).filter_map(name).collect();
+    if !with.is_empty() {
+        let mut args = vec!["--all-features"];
+        args.extend(with.iter().flat_map(|package| ["-p", package]));
+        runs.push(("clippy with all features", clippy(&args)));
     }
     runs
+}
+
+/// What users build without the features that the workspace's other packages ask for.
+pub fn published_with_features(metadata: &Value) -> impl Iterator<Item = &str> {
+    // Null is any registry, an empty list none.
+    let published = |package: &&Value| package.get("publish").is_none_or(Value::is_null);
+    tidy::members(metadata).filter(published).filter(has_features).filter_map(name)
+}
+
+fn has_features(package: &&Value) -> bool {
+    let features = package.get("features").and_then(Value::as_object);
+    features.is_some_and(|features| features.keys().any(|name| name != "default"))
+}
+
+fn name(package: &Value) -> Option<&str> {
+    package.get("name")?.as_str()
 }
 
 fn clippy(args: &[&str]) -> Vec<String> {
     let args = [&["clippy", "--quiet", "--all-targets"], args, &["--", "-D", "warnings"]];
     args.concat().into_iter().map(str::to_owned).collect()
-}
-
-/// The workspace's packages whose features pass `test`.
-fn packages_where(
-    metadata: &Value,
-    test: impl Fn(&serde_json::Map<String, Value>) -> bool,
-) -> Vec<String> {
-    let members = tidy::members(metadata);
-    let passes =
-        |package: &&Value| package.get("features").and_then(Value::as_object).is_some_and(&test);
-    let names = members.filter(passes).filter_map(|package| package.get("name")?.as_str());
-    names.map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -83,14 +83,15 @@ mod tests {
 
     #[test]
     fn clippy_runs_again_only_where_features_differ() {
-        let package = |name: &str, features: Value| json!({ "name": name, "id": name, "source": null, "features": features });
-        let mut metadata = json!({ "packages": [package("plain", json!({}))] });
+        let package = |name: &str, features: Value, publish: Value| json!({ "name": name, "id": name, "source": null, "features": features, "publish": publish });
+        let mut metadata = json!({ "packages": [package("plain", json!({}), json!(null))] });
         assert_eq!(clippy_runs(&metadata).len(), 1);
 
         metadata["packages"] = json!([
-            package("plain", json!({})),
-            package("opt", json!({ "tls": [] })),
-            package("rich", json!({ "default": ["a"], "a": [] })),
+            package("plain", json!({}), json!(null)),
+            package("opt", json!({ "tls": [] }), json!([])),
+            package("rich", json!({ "default": ["a"], "a": [] }), json!(null)),
+            package("lean", json!({ "default": [], "b": [] }), json!(null)),
         ]);
         let runs: Vec<String> =
             clippy_runs(&metadata).into_iter().map(|(_, args)| args.join(" ")).collect();
@@ -99,7 +100,8 @@ mod tests {
             [
                 "clippy --quiet --all-targets --workspace -- -D warnings",
                 "clippy --quiet --all-targets --no-default-features -p rich -- -D warnings",
-                "clippy --quiet --all-targets --all-features -p opt -p rich -- -D warnings",
+                "clippy --quiet --all-targets --no-default-features -p lean -- -D warnings",
+                "clippy --quiet --all-targets --all-features -p opt -p rich -p lean -- -D warnings",
             ]
         );
     }

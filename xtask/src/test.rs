@@ -1,6 +1,7 @@
 //! Every test, and one line that sums them up.
 
 use std::io::{BufRead, BufReader};
+use std::iter;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -11,6 +12,7 @@ use crate::conformance;
 use crate::interop;
 use crate::run::{cargo, in_ci, line, step};
 use crate::supply;
+use crate::tidy;
 
 /// Whether the tests against other implementations run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +24,16 @@ pub enum Interop {
 /// Tells the interop tests to pass without doing anything.
 const INTEROP_OFF: (&str, &str) = ("MCPLANE_INTEROP", "off");
 
-/// Checks, then runs every test of the workspace.
+/// Checks, then runs every test of the workspace, and those of what is published once more as its
+/// users build it: without the features that the rest of the workspace asks for.
 pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
     check::check(root)?;
     let mut tally = Tally::default();
     let mut command = cargo(root, &["test", "--workspace", "--no-fail-fast"]);
+    let metadata = tidy::metadata(root)?;
+    let alone = check::published_with_features(&metadata);
+    let alone = alone.map(|package| cargo(root, &["test", "-p", package, "--no-fail-fast"]));
+    let alone: Vec<_> = alone.collect();
     match with {
         Interop::Run => {
             // Not a test that was skipped: the nightly run has the network for it.
@@ -40,7 +47,7 @@ pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
             tally.skipped.push("interop: left out by --fast".to_owned());
         }
     }
-    count(&mut command, tally)
+    count(iter::once(command).chain(alone), tally)
 }
 
 /// Runs only the tests against other implementations.
@@ -58,18 +65,21 @@ pub fn conformance(root: &Path) -> anyhow::Result<()> {
 fn one(root: &Path, target: &str, skipped: Vec<String>) -> anyhow::Result<()> {
     let tally = Tally { skipped, ..Tally::default() };
     let args = ["test", "--package", "mcplane-tests", "--test", target, "--no-fail-fast"];
-    count(&mut cargo(root, &args), tally)
+    count([cargo(root, &args)], tally)
 }
 
 fn set_up(root: &Path) -> anyhow::Result<Vec<String>> {
     step("interop set-up", || interop::setup(root, in_ci()))
 }
 
-fn count(command: &mut Command, mut tally: Tally) -> anyhow::Result<()> {
-    println!("       {}", line(command));
-    let outcome = step("tests", || watch(command, &mut tally));
-    if tally.failed == 0 {
-        outcome?; // not for a test's sake: something did not compile, or a test program died
+fn count(commands: impl IntoIterator<Item = Command>, mut tally: Tally) -> anyhow::Result<()> {
+    for mut command in commands {
+        println!("       {}", line(&command));
+        let failed = tally.failed;
+        let outcome = step("tests", || watch(&mut command, &mut tally));
+        if tally.failed == failed {
+            outcome?; // not for a test's sake: something did not compile, or a test program died
+        }
     }
     tally.print();
     tally.verdict(in_ci())

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Ident, ItemFn, Path, ReturnType, Type, TypeReference, parse_quote};
+use syn::{Ident, ItemFn, Path, ReturnType, Safety, Type, TypeReference, parse_quote};
 
 use crate::options::Options;
 use crate::parameter::{Argument, Parameter, doc_text};
@@ -37,6 +37,7 @@ pub(crate) struct Function {
 
 impl Function {
     fn parse(mut item: ItemFn) -> syn::Result<Self> {
+        item.modifiers.require_empty()?;
         let signature = &mut item.sig;
         let refused = |span, why: &str| Err(syn::Error::new(span, why));
         if !signature.generics.params.is_empty() {
@@ -45,8 +46,8 @@ impl Function {
                 "a generic function has no one schema: write a plain one that calls it",
             );
         }
-        if let Some(unsafety) = signature.unsafety {
-            return refused(unsafety.span, "an unsafe function cannot be served to clients");
+        if let Safety::Unsafe(word) = signature.safety {
+            return refused(word.span, "an unsafe function cannot be served to clients");
         }
         if let Some(abi) = &signature.abi {
             return refused(abi.span(), "a function with an ABI of its own cannot be served");
@@ -203,7 +204,7 @@ impl Function {
     /// function, not a unit struct, because other names may shadow a function: `let add = …` and
     /// `fn note(note: String)` stay what they look like.
     pub(crate) fn declare(&self, root: &Path, product: &str, make: &TokenStream) -> TokenStream {
-        let ItemFn { attrs, vis, sig, block } = &self.item;
+        let ItemFn { attrs, vis, sig, block, .. } = &self.item;
         let docs = attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
         let conditions: Vec<_> =
             attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();

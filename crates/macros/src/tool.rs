@@ -10,7 +10,7 @@ use syn::{Ident, Path};
 
 use crate::function::Function;
 use crate::options::{Options, flag, once, unknown};
-use crate::parameter::Argument;
+use crate::parameter::{Argument, option_of};
 
 /// The tool that `function` becomes.
 pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<TokenStream> {
@@ -47,10 +47,11 @@ pub(crate) fn make(attribute: TokenStream, function: &Function) -> syn::Result<T
 
 /// The struct of the arguments, with the functions that make its defaults.
 fn declare_arguments(function: &Function, root: &Path) -> TokenStream {
+    let private = format!("{}::__private", quote!(#root)).replace(' ', "");
+    let field = |argument| field(argument, &private);
     let (fields, defaults): (Vec<_>, Vec<_>) = function.arguments().map(field).unzip();
-    let root_text = quote!(#root).to_string().replace(' ', "");
-    let serde = format!("{root_text}::__private::serde");
-    let schemars = format!("{root_text}::__private::schemars");
+    let serde = format!("{private}::serde");
+    let schemars = format!("{private}::schemars");
     quote! {
         #(#defaults)*
         #[derive(#root::__private::serde::Deserialize, #root::__private::schemars::JsonSchema)]
@@ -61,13 +62,17 @@ fn declare_arguments(function: &Function, root: &Path) -> TokenStream {
     }
 }
 
-/// The field for an argument, and the function that makes its default.
-fn field(argument: &Argument) -> (TokenStream, Option<TokenStream>) {
+/// The field for an argument, and the function that makes its default. What it names is in
+/// `private`.
+fn field(argument: &Argument, private: &str) -> (TokenStream, Option<TokenStream>) {
     let Argument { ident, held, docs, options, .. } = argument;
     let rename = options.rename.iter();
     let title = options.title.iter();
     let schema = &options.schema;
     let flatten = options.flatten.iter();
+    // Says which member is wrong; an option of what is flattened is no type that serde can wrap.
+    let told = flatten.clone().filter(|_| option_of(&argument.held).is_none());
+    let told = told.map(|_| format!("{private}::flattened"));
     let (default, function) = match (&options.default, argument.default()) {
         (Some(Some(_)), Some(value)) => {
             let make = format_ident!("default_{}", ident.unraw());
@@ -82,6 +87,7 @@ fn field(argument: &Argument) -> (TokenStream, Option<TokenStream>) {
         #(#docs)*
         #(#[serde(rename = #rename)])*
         #(#[serde(#flatten)])*
+        #(#[serde(deserialize_with = #told)])*
         #default
         #(#[schemars(title = #title)])*
         #(#[schemars(#schema)])*

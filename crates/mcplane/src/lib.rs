@@ -24,7 +24,7 @@
 //! * [`transport`] — memory, stdio, child processes, sockets, WebSocket, HTTP.
 //! * `auth` — the client's side of OAuth.
 //! * [`budget`] — how much memory messages may take.
-//! * `schema` — JSON Schema validation on the hot path.
+//! * `schema` — JSON Schema validation on the hot path (feature `schema`).
 //! * [`stages`] — where a server's time goes.
 //! * [`random`] — names that nobody can guess.
 //! * [`error`] — what went wrong, whose fault it is, whether to try again.
@@ -59,6 +59,7 @@ pub use transport::stdio::stdio;
 /// What the expansions of the macros name. Not part of the API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::server::misfit::flattened;
     pub use crate::server::returned::{self, Returned};
     pub use {schemars, serde, serde_json};
 }

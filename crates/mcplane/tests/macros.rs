@@ -33,7 +33,7 @@ fn add(
     /// the first
     a: i64,
     /// the second
-    #[arg(default = 1, range(min = 0, max = 1000), example = 7)]
+    #[arg(default = 1, example = 7)]
     b: i64,
 ) -> i64 {
     a.saturating_add(b)
@@ -46,7 +46,7 @@ fn join(
     #[arg(default = ", ")] between: &str,
     /// put before it all
     before: Option<&str>,
-    #[arg(rename = "afterAll", length(max = 3))] after: Option<String>,
+    #[arg(rename = "afterAll")] after: Option<String>,
 ) -> String {
     format!("{}{}{}", before.unwrap_or_default(), words.join(between), after.unwrap_or_default())
 }
@@ -143,7 +143,6 @@ async fn tools_are_listed_with_what_the_function_says() {
     assert_eq!(second["description"], "the second");
     assert_eq!(second["default"], 1);
     assert_eq!(second["examples"], json!([7]));
-    assert_eq!((&second["minimum"], &second["maximum"]), (&json!(0), &json!(1000)));
     assert_eq!(add.get("annotations"), None);
 
     let join = named("text.join");
@@ -194,8 +193,8 @@ async fn bad_arguments_and_failures_are_answers() {
     let bad = [
         ("add", json!({"b": 2}), "a"),
         ("add", json!({"a": "2"}), "a"),
-        ("add", json!({"a": 2, "b": 1001}), "b"),
-        ("text.join", json!({"words": [], "afterAll": "long"}), "afterAll"),
+        ("add", json!([2, 3]), "object"),
+        ("text.join", json!({"words": [], "afterAll": 1}), "afterAll"),
         ("mirror", json!({"x": 1}), "y"),
         ("read_number", json!({"text": "many"}), "invalid digit"),
     ];

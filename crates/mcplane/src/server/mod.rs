@@ -2,7 +2,7 @@
 //!
 //! * [`Server`] — a server being put together (this file); [`Service`] — one that runs.
 //! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return,
-//!   `failure` — how they fail.
+//!   `failure` — how they fail, `misfit` — what is wrong with arguments that their type does not take.
 //! * `state` — what handlers share.
 //! * `context` — how a handler talks to the client; `form` — forms from types.
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
@@ -19,6 +19,8 @@ mod failure;
 mod form;
 mod handler;
 mod lines;
+#[doc(hidden)]
+pub mod misfit;
 mod outcome;
 mod outlet;
 mod pool;

@@ -15,6 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::context::Context;
 use super::failure::Failure;
 use super::handler::Handler;
+use super::misfit;
 use super::outcome::IntoToolResult;
 use super::state::Need;
 #[cfg(not(feature = "schema"))]
@@ -157,15 +158,15 @@ impl Tool {
     }
 
     /// Another input schema than that of the handler's type: JSON Schema 2020-12, as JSON text that
-    /// is listed byte for byte.
+    /// is listed byte for byte. Needs the feature `schema`: without it the server does not start.
     #[must_use]
     pub fn input_schema(mut self, schema: Box<RawValue>) -> Self {
         self.input = Some(schema);
         self
     }
 
-    /// Another output schema than that of the handler's type.
-    #[cfg(feature = "schema")]
+    /// Another output schema than that of the handler's type. Needs the feature `schema`: without it
+    /// the server does not start.
     #[must_use]
     pub fn output_schema(mut self, schema: Box<RawValue>) -> Self {
         self.output = Some(schema);
@@ -188,6 +189,12 @@ impl Tool {
 
     /// Compiles the schemas; from here on the tool can be called.
     pub(crate) fn compile(mut self) -> Result<CompiledTool> {
+        #[cfg(not(feature = "schema"))]
+        if self.input.is_some() || self.output.is_some() {
+            let which = if self.input.is_some() { "input schema" } else { "output schema" };
+            let why = format!("tool `{}`: {which}: {}", self.definition.name, Schema::refused());
+            return Err(Error::misuse(why));
+        }
         match self.input {
             Some(schema) => self.definition.input_schema = schema,
             None if self.takes_object => {}
@@ -281,11 +288,12 @@ impl Arguments {
     /// The arguments as a type.
     ///
     /// # Errors
-    /// Says which member has the wrong form. Rare after validation: a type can be stricter than
-    /// its schema.
+    /// Says which member has the wrong form, and what was expected. Rare after validation (feature
+    /// `schema`): a type can be stricter than its schema.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        serde_json::from_slice(&self.0)
-            .map_err(|error| Failure::Invalid(format!("invalid arguments: {error}")))
+        serde_json::from_slice(&self.0).map_err(|_| {
+            Failure::Invalid(format!("invalid arguments: {}", misfit::why::<T>(&self.0)))
+        })
     }
 
     /// The arguments as a tree.

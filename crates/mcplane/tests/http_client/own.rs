@@ -9,6 +9,8 @@ use mcplane::transport::http::server::{ConnectionLimits, Endpoint, serve};
 use mcplane::transport::listen::{Limits, Listener};
 use mcplane::types::{ElicitForm, ElicitResult};
 use mcplane::{Context, Failure, NoArguments, Server, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -20,14 +22,16 @@ const ERAS: [(EraChoice, Era); 3] = [
     (EraChoice::Only(Revision::V2025_03_26), Era::Legacy),
 ];
 
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    #[schemars(extend("x-mcp-header" = "City"))]
+    city: String,
+}
+
 fn endpoint() -> Endpoint {
-    let schema = json!({"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}});
     let service = Server::new("own", "1")
         .tool(Tool::inline("add", |_, _: NoArguments| "3"))
-        .tool(
-            Tool::inline("where", |_, arguments: serde_json::Value| arguments["city"].to_string())
-                .input_schema(to_raw_value(&schema).unwrap()),
-        )
+        .tool(Tool::inline("where", |_, arguments: Place| format!("{:?}", arguments.city)))
         .tool(Tool::waiting("ask", |context: Context, _: NoArguments| async move {
             let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
             let form = ElicitForm::new("Who?", to_raw_value(&schema).unwrap());

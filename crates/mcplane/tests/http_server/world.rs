@@ -9,8 +9,10 @@ use mcplane::proto::types::{ElicitForm, LogLevel};
 use mcplane::transport::http::server::{Builder, ConnectionLimits, Endpoint, serve};
 use mcplane::transport::listen::{Limits, Listener};
 use mcplane::{Context, Failure, NoArguments, Prompt, Resource, Server, Service, Tool};
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::to_raw_value;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -51,13 +53,33 @@ impl Stage {
     }
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(default)]
 struct Numbers {
     ms: u64,
     bytes: usize,
     code: i64,
     text: String,
+}
+
+/// Arguments that clients mirror in headers, but for `count`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Mirrored {
+    #[schemars(extend("x-mcp-header" = "Region"))]
+    region: String,
+    count: Option<u32>,
+    #[schemars(with = "i64", extend("x-mcp-header" = "Limit"))]
+    limit: f64, // 42.0 is an integer, too
+    deep: Deep,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline)]
+struct Deep {
+    #[schemars(extend("x-mcp-header" = "Flag"))]
+    flag: bool,
 }
 
 impl Default for Numbers {
@@ -82,7 +104,7 @@ fn service_within(budget: Budget) -> (Service, Stage) {
         .tool(Tool::blocking("big", |_, arguments: Numbers| "x".repeat(arguments.bytes)))
         .tool(Tool::inline("fail", fail))
         .tool(Tool::inline("panic", |_, _: NoArguments| -> String { panic!("on purpose") }))
-        .tool(Tool::inline("mirrored", |_, _: Value| "mirrored").input_schema(mirrored()))
+        .tool(Tool::inline("mirrored", |_, _: Mirrored| "mirrored"))
         .tool(Tool::inline("note", |context: &Context, _: NoArguments| {
             context.log(LogLevel::Warning, "noted");
             "done"
@@ -135,17 +157,6 @@ fn service_within(budget: Budget) -> (Service, Stage) {
 
 fn fail(_: &Context, arguments: Numbers) -> Result<String, Failure> {
     Err(Failure::rpc(ErrorObject::new(Code(arguments.code), "as asked")))
-}
-
-fn mirrored() -> Box<RawValue> {
-    let schema = json!({"type": "object", "properties": {
-        "region": {"type": "string", "x-mcp-header": "Region"},
-        "count": {"type": ["integer", "null"], "description": "not mirrored"},
-        "limit": {"type": "integer", "x-mcp-header": "Limit"},
-        "deep": {"type": "object", "properties": {
-            "flag": {"type": "boolean", "x-mcp-header": "Flag"}}},
-    }});
-    to_raw_value(&schema).unwrap()
 }
 
 async fn staged(context: Context, script: Arc<Mutex<mpsc::Receiver<Step>>>) -> String {
