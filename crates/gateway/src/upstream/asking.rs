@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use mcplane::proto::message::Part;
+use mcplane::proto::message::{Kind, Message, Part};
 use mcplane::proto::method::Method;
 
 use super::call::Call;
@@ -180,10 +180,12 @@ impl Pool {
         }
     }
 
-    /// A call was answered. It may have shown that it does not ask.
-    pub(super) fn did_not_ask(&self, call: &Call) {
+    /// A call was answered. One that went well may have shown that it does not ask.
+    pub(super) fn was_quiet(&self, call: &Call, answer: &Message) {
         if self.shared.habits.is_asker.load(Ordering::Relaxed)
             && call.method.takes_input()
+            && answer.kind() == Kind::Response
+            && answer.part(Part::IsError).is_none_or(|is_error| is_error != b"true")
             && !call.has_asked.load(Ordering::Relaxed)
         {
             let quieter = |habit: &mut Habit| habit.quiet = habit.quiet.saturating_add(1);

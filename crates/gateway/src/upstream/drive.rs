@@ -484,7 +484,7 @@ impl<'a> Drive<'a> {
             }
             (Answer::Complete(_) | Answer::Error(_), Some(message)) => {
                 self.pool.went_well(call);
-                self.pool.did_not_ask(call);
+                self.pool.was_quiet(call, message);
                 self.worker.timeouts.store(0, Ordering::Relaxed);
                 if self.worker.state() == State::Degraded {
                     self.worker.set_state(State::Healthy);
