@@ -119,7 +119,8 @@ macro_rules! references {
     };
 }
 
-// Alone, then behind a gateway that knows no more of it than its URL, or its command.
+// Alone, then behind a gateway that knows no more of it than its URL, or its command. Where clients of
+// the newer era meet an older server, older ones come after them.
 references! {
     gateway_ts1_2025_11_25: Ts1 Legacy "2025-11-25";
     gateway_ts1_2026_07_28: Ts1 Legacy "2026-07-28";
