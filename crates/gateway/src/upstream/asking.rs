@@ -1,16 +1,16 @@
 //! Which calls ask their client, and a worker to itself for each that may.
 //!
 //! On a connection of the legacy revisions nothing says which call a question belongs to, and where
-//! several clients share a worker it could be anybody's. So no call of an upstream that has asked once
-//! is sent to a worker where calls of another client run, if either may ask: it goes to a pool of its
-//! own, where a worker has one call at a time. That starts processes when they are needed, and ends
-//! when nothing needed it for a while. What may ask is learned: all that has not yet gone well twice
-//! without a question.
+//! several clients share a worker it could be anybody's. So at an upstream that has asked once no call
+//! that may ask is sent to a worker where calls of another client run: it goes to a pool of its own,
+//! where a worker has one call at a time. That starts processes when they are needed, and ends when
+//! nothing needed it for a while. What may ask is learned: all that has not yet gone well twice without
+//! a question.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mcplane::proto::message::{Kind, Message, Part};
 use mcplane::proto::method::Method;
@@ -30,6 +30,9 @@ const SILENT_AFTER: u8 = 2;
 
 /// The same of what has asked: it may do so only now and then.
 const SILENT_AGAIN_AFTER: u8 = 16;
+
+/// How long ago another client's call ended, at least, where what has asked shares a worker.
+const OTHERS_TIME: Duration = Duration::from_secs(60);
 
 /// Most tools and prompts of one upstream that are remembered; the others may ask.
 const NAMES_MAX: usize = 4096;
@@ -58,6 +61,8 @@ struct Habit {
 }
 
 impl Habit {
+    const SILENT: Self = Self { is_said: false, has_asked: false, quiet: u8::MAX };
+
     const fn may_ask(self) -> bool {
         let after = if self.has_asked { SILENT_AGAIN_AFTER } else { SILENT_AFTER };
         self.is_said || self.quiet < after
@@ -78,11 +83,14 @@ impl Habits {
     }
 
     pub(super) fn may_ask(&self, call: &Call) -> bool {
+        self.of(call).may_ask()
+    }
+
+    fn of(&self, call: &Call) -> Habit {
         if !self.is_asker.load(Ordering::Relaxed) || !call.method.takes_input() {
-            return false;
+            return Habit::SILENT;
         }
-        let habit = name(call).and_then(|name| self.names().get(&name).copied());
-        habit.unwrap_or_default().may_ask()
+        name(call).and_then(|name| self.names().get(&name).copied()).unwrap_or_default()
     }
 
     /// `false` if that is no news.
@@ -208,7 +216,6 @@ impl Drive<'_> {
         let is_certain = calls.len() == 1;
         for call in calls {
             call.has_asked.store(true, Ordering::Relaxed);
-            call.may_ask.store(true, Ordering::Relaxed);
             is_news |= habits.learn(call, |habit| {
                 habit.has_asked |= is_certain;
                 habit.quiet = 0;
@@ -242,25 +249,27 @@ impl Drive<'_> {
         true
     }
 
-    /// Whether a call would run here where another client's may still speak, and either may ask: then
-    /// it goes to a worker of its own.
+    /// Whether nobody could tell whose a call's questions are, here: then it goes to a worker of its
+    /// own. What has asked goes there already if another client was here a moment ago. What may ask does
+    /// not: a server may remember in its process what it was told.
     pub(super) fn leaves_doubt(&self, now: Instant, call: &Arc<Call>) -> bool {
-        let habits = &self.pool.shared.habits;
-        if !habits.is_asker.load(Ordering::Relaxed) || !call.method.takes_input() {
+        let habit = self.pool.shared.habits.of(call);
+        if !habit.may_ask() || !self.has_workers_for_one() {
             return false;
         }
-        let may_ask = habits.may_ask(call);
-        call.may_ask.store(may_ask, Ordering::Relaxed);
-        let is_doubtful = self.session.tags().any(|tag| match tag {
-            Tag::Call(other) | Tag::Gone(other) if other.method.takes_input() => {
-                let either = may_ask || other.may_ask.load(Ordering::Relaxed);
-                either && !is_same(&other.caller, &call.caller)
-            }
-            Tag::Moved(other) => !is_same(other, &call.caller),
-            _ => false,
-        });
-        (is_doubtful || may_ask && self.voices.are_foreign(now, &call.caller))
-            && self.has_workers_for_one()
+        let is_beside_others = || {
+            self.session.tags().any(|tag| match tag {
+                Tag::Call(other) | Tag::Gone(other) if other.method.takes_input() => {
+                    !is_same(&other.caller, &call.caller)
+                }
+                Tag::Moved(other) => !is_same(other, &call.caller),
+                _ => false,
+            })
+        };
+        let asks = habit.is_said || habit.has_asked;
+        (asks && self.voices.were_foreign(now, &call.caller, OTHERS_TIME)
+            || self.voices.are_foreign(now, &call.caller)
+            || is_beside_others())
             && !call.is_alone.swap(true, Ordering::Relaxed)
     }
 

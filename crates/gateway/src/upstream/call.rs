@@ -38,8 +38,6 @@ pub(crate) struct Call {
     pub(crate) given: AtomicU64,
     /// Its upstream has asked something in it.
     pub(crate) has_asked: AtomicBool,
-    /// It may ask, as far as was known when it was sent.
-    pub(super) may_ask: AtomicBool,
     /// It is to have a worker to itself, as long as there are such.
     pub(super) is_alone: AtomicBool,
     seat: Mutex<Seat>,
@@ -86,7 +84,6 @@ impl Call {
             sent: AtomicU8::new(0),
             given: AtomicU64::new(0),
             has_asked: AtomicBool::new(false),
-            may_ask: AtomicBool::new(false),
             is_alone: AtomicBool::new(false),
             seat: Mutex::new(Seat { request: Some(request), ..Seat::default() }),
         })

@@ -96,12 +96,17 @@ impl Voices {
 
     /// Whether a call of another client was answered a moment ago.
     fn has_echo(&self, now: Instant, caller: &Caller) -> bool {
+        let time = if self.speaks_late { ECHO_TIME_KNOWN } else { ECHO_TIME };
+        self.were_foreign(now, caller, time)
+    }
+
+    /// Whether a call of another client was answered within this time.
+    pub(super) fn were_foreign(&self, now: Instant, caller: &Caller, within: Duration) -> bool {
         let at = match &self.last {
             Some((last, at)) if !self.is_same(last, caller) => Some(*at),
             _ => self.other,
         };
-        let time = if self.speaks_late { ECHO_TIME_KNOWN } else { ECHO_TIME };
-        at.is_some_and(|at| now.saturating_duration_since(at) < time)
+        at.is_some_and(|at| now.saturating_duration_since(at) < within)
     }
 
     /// Whether both are one client, as far as can be told: without a token and without a connection

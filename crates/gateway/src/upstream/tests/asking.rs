@@ -104,7 +104,7 @@ async fn what_has_asked_has_a_worker_to_itself_from_then_on() {
     let gateway = gateway(&fake, LEGACY).await;
     ask_once(&fake, &gateway, 0).await;
     both_are_asked(&fake, &gateway, 1).await;
-    let status = one(&gateway, |status| status.workers.len() == 2).await;
+    let status = one(&gateway, |status| status.workers.len() == 3).await;
     assert_eq!((status.unowned_logs, status.state), (0, "healthy"), "{status:#?}");
     gateway.close().await;
 }
@@ -200,7 +200,7 @@ async fn one_client_alone_stays_where_it_is() {
     gateway.close().await;
 }
 
-/// Beside a call that may ask runs no other client's; beside those that do not, any that do not.
+/// What may ask runs beside no other client's call; what does not, beside any.
 #[tokio::test]
 async fn what_does_not_ask_shares_its_worker() {
     let fake = Fake::new(&["echo", "other"]);
@@ -258,7 +258,7 @@ async fn workers_for_questions_end_when_nothing_asks() {
     ask_once(&fake, &gateway, 0).await;
     both_are_asked(&fake, &gateway, 1).await;
     sleep(Duration::from_secs(290)).await;
-    assert_eq!(gateway.status().servers[0].workers.len(), 2);
+    assert_eq!(gateway.status().servers[0].workers.len(), 3);
     sleep(Duration::from_secs(20)).await;
     assert_eq!(gateway.status().servers[0].workers.len(), 1);
     gateway.close().await;

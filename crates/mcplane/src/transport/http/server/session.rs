@@ -446,6 +446,7 @@ async fn pump(
     mut changes: tokio::sync::broadcast::Receiver<crate::server::Change>,
 ) {
     let idle = sessions.upgrade().map_or(Duration::ZERO, |sessions| sessions.limits.idle);
+    let mut looked = Instant::now();
     loop {
         let (ask, unused) = {
             let state = session.lock();
@@ -454,7 +455,8 @@ async fn pump(
             }
             (state.connection.session.deadline(), state.used + idle)
         };
-        let wake = ask.map_or(unused, |ask| ask.min(unused)).max(Instant::now() + TICK);
+        // Changes that come all the time do not put it off.
+        let wake = ask.map_or(unused, |ask| ask.min(unused)).max(looked + TICK);
         tokio::select! {
             biased;
             () = session.ended.notified() => break,
@@ -473,6 +475,7 @@ async fn pump(
                 session.tend();
             }
             () = sleep_until(wake.into()) => {
+                looked = Instant::now();
                 let mut state = session.lock();
                 state.connection.expire(Instant::now());
                 state.sort_all();
