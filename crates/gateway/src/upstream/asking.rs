@@ -266,10 +266,12 @@ impl Drive<'_> {
                 _ => false,
             })
         };
+        let were_others = || {
+            self.voices.were_foreign(now, &call.caller, OTHERS_TIME)
+                || self.voices.are_foreign(now, &call.caller)
+        };
         let asks = habit.is_said || habit.has_asked;
-        (asks && self.voices.were_foreign(now, &call.caller, OTHERS_TIME)
-            || self.voices.are_foreign(now, &call.caller)
-            || is_beside_others())
+        (asks && were_others() || is_beside_others())
             && !call.is_alone.swap(true, Ordering::Relaxed)
     }
 
