@@ -142,7 +142,12 @@ async fn calls_that_wait_for_the_first_worker_go_where_they_belong() {
     };
     let gateway = begin();
     gateway.ready().await;
-    while kept.read_dir().unwrap().next().is_none() {
+    // A file that is being written has another name.
+    let is_kept = || {
+        let files = kept.join("lists").read_dir().into_iter().flatten().flatten();
+        files.into_iter().any(|file| file.path().extension().is_some_and(|end| end == "json"))
+    };
+    while !is_kept() {
         sleep(Duration::from_millis(5)).await;
     }
     gateway.close().await;
