@@ -2,8 +2,9 @@
 //! costs as much as what is done with a megabyte: so some is kept for the next large message, whoever
 //! sends it, as long as the budget has room for both.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// A shorter buffer is left to the allocator, which keeps such by itself.
 pub(crate) const LARGE_BYTES: usize = 128 * 1024;
