@@ -29,14 +29,15 @@ pub(super) fn take_of_least<'a, T>(
     of: impl Fn(&T) -> &Places,
     max: usize,
 ) -> Option<&'a T> {
-    let load = |one: &T| of(one).load(Ordering::Acquire);
     loop {
-        let least = all.clone().min_by_key(|one| load(one))?;
+        let loads = all.clone().map(|one| (of(one).load(Ordering::Acquire), one));
+        let (taken, least) = loads.min_by_key(|(taken, _)| *taken)?;
+        if taken >= max {
+            return None;
+        }
+        // Somebody else may have been faster, and another may have room.
         if of(least).take(max) {
             return Some(least);
-        }
-        if load(least) >= max {
-            return None;
         }
     }
 }
