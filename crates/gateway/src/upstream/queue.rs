@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::PoisonError;
 
 use super::places::Places;
-use crate::sync::{Mutex, MutexGuard, Ordering};
+use crate::sync::{Mutex, MutexGuard, Ordering, fence};
 
 /// What waits, each caller's in order; callers take turns.
 pub(crate) struct Queue<C, T> {
@@ -91,7 +91,12 @@ impl<C: Clone + Eq + Hash, T> Queue<C, T> {
     /// Those that wait go on, as far as `place` finds one. `go` has the place, and gives it back if
     /// nothing waits any more.
     pub(super) fn advance<P>(&self, place: impl Fn(&C) -> Option<P>, go: impl Fn(P, Option<T>)) {
-        while self.load(Ordering::Acquire) > 0 {
+        loop {
+            // One has just become free, or something waits: of two threads one at least sees both.
+            fence(Ordering::SeqCst);
+            if self.load(Ordering::Acquire) == 0 {
+                return;
+            }
             let Some(next) = self.peek() else { return };
             let Some(place) = place(&next) else { return };
             go(place, self.pop());
