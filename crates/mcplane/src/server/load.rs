@@ -24,10 +24,9 @@ impl Load {
     }
 
     pub(super) fn take(&self) -> Option<Taken> {
-        if self.taken.fetch_add(1, Ordering::AcqRel) >= self.max {
-            self.taken.fetch_sub(1, Ordering::AcqRel);
-            return None;
-        }
+        // Who is refused is never counted: others would be refused for it.
+        let more = |taken: usize| (taken < self.max).then_some(taken + 1);
+        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
         Some(Taken(Arc::clone(&self.taken)))
     }
 }
