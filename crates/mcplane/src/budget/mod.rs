@@ -188,7 +188,7 @@ impl Budget {
     pub(crate) fn keep(&self, buffer: Vec<u8>) {
         if buffer.capacity() >= LARGE_BYTES {
             let all = self.whole();
-            self.0.spares.put(buffer, all.used(), all.max());
+            self.0.spares.put(buffer, || all.used(), all.max());
         }
     }
 
