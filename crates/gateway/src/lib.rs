@@ -22,6 +22,7 @@ mod gateway;
 pub mod listen;
 mod pipeline;
 mod private;
+mod sync;
 mod upstream;
 
 pub use gateway::{Gateway, Troubles};

@@ -41,6 +41,7 @@ pub mod random;
 pub mod schema;
 pub mod server;
 pub mod stages;
+mod sync;
 pub mod transport;
 
 pub use mcplane_macros::{prompt, resource, tool};

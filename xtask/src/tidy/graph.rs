@@ -10,7 +10,7 @@ use super::{is_null, members, text};
 pub const DEPENDENCIES: &str = "DEPENDENCIES.md";
 
 /// The picture in ARCHITECTURE.md, as a table: a crate and the crates that it may depend on.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     ("mcplane", &["mcplane-macros", "mcplane-process", "mcplane-proto"]),
     ("mcplane-cli", &["mcplane", "mcplane-gateway", "mcplane-lab", "mcplane-process"]),
     ("mcplane-fuzz-targets", &["mcplane", "mcplane-gateway", "mcplane-proto"]),
@@ -21,6 +21,7 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("mcplane-macros", &[]),
     ("mcplane-process", &[]),
     ("mcplane-proto", &[]),
+    ("mcplane-races", &[]),
     ("mcplane-testkit", &["mcplane-proto"]),
     ("mcplane-tests", &[]),
     ("xtask", &[]),

@@ -1,8 +1,7 @@
 //! A set of workers with one queue, where callers take turns.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -12,6 +11,7 @@ use mcplane::server::relay::Caller;
 use super::call::Call;
 use super::keyed::Key;
 use super::pool::Pool;
+use super::queue::{Queue, Refused};
 use super::worker::{State, Worker, unavailable};
 use crate::clock;
 
@@ -20,25 +20,10 @@ pub(crate) struct Lane {
     pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
     /// Whose workers they are, in the keyed modes; spare ones are nobody's.
     pub(super) key: Option<Key>,
-    queue: Mutex<Queue>,
-    pub(crate) queued: AtomicUsize,
+    /// The calls that wait, and since when.
+    pub(crate) queued: Queue<Caller, (Instant, Arc<Call>)>,
     /// When it last had a call, for the keyed modes.
     used: Mutex<Instant>,
-}
-
-/// Calls that wait, each caller's in order; callers take turns.
-#[derive(Default)]
-struct Queue {
-    /// Its workers are leaving: who comes now must look for another lane.
-    is_closed: bool,
-    turns: VecDeque<Caller>,
-    waiting: HashMap<Caller, VecDeque<(Instant, Arc<Call>)>>,
-}
-
-/// Why a call cannot wait in a lane.
-pub(super) enum Refused {
-    Closed(Arc<Call>),
-    Share(Arc<Call>),
 }
 
 impl Lane {
@@ -46,8 +31,7 @@ impl Lane {
         Self {
             key,
             workers: ArcSwap::default(),
-            queue: Mutex::default(),
-            queued: AtomicUsize::new(0),
+            queued: Queue::default(),
             used: Mutex::new(clock::now()),
         }
     }
@@ -79,54 +63,8 @@ impl Lane {
         Some(taken)
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The call comes back if the lane is closed, or if its caller has `share` calls in it already.
-    pub(super) fn push(&self, call: Arc<Call>, share: usize) -> Result<(), Refused> {
-        let mut queue = self.queue();
-        if queue.is_closed {
-            return Err(Refused::Closed(call));
-        }
-        if queue.waiting.get(&call.caller).is_some_and(|calls| calls.len() >= share) {
-            return Err(Refused::Share(call));
-        }
-        if !queue.waiting.contains_key(&call.caller) {
-            queue.turns.push_back(call.caller.clone());
-        }
-        let caller = call.caller.clone();
-        queue.waiting.entry(caller).or_default().push_back((clock::now(), call));
-        Ok(())
-    }
-
-    /// Whose turn it is.
-    pub(super) fn peek(&self) -> Option<Caller> {
-        self.queue().turns.front().cloned()
-    }
-
-    pub(super) fn pop(&self) -> Option<Arc<Call>> {
-        let mut queue = self.queue();
-        let caller = queue.turns.pop_front()?;
-        let calls = queue.waiting.get_mut(&caller)?;
-        let call = calls.pop_front();
-        if calls.is_empty() {
-            queue.waiting.remove(&caller);
-        } else {
-            queue.turns.push_back(caller);
-        }
-        drop(queue);
-        if call.is_some() {
-            self.queued.fetch_sub(1, Ordering::AcqRel);
-        }
-        Some(call?.1)
-    }
-
     pub(super) fn close(&self, each: impl Fn(Arc<Call>)) {
-        self.queue().is_closed = true;
-        while let Some(call) = self.pop() {
-            each(call);
-        }
+        self.queued.close(|(_, call)| each(call));
     }
 
     pub(super) fn expire(&self, patience: Duration, each: impl Fn(&Call)) {
@@ -139,22 +77,8 @@ impl Lane {
 
     /// Takes the calls out for which this holds, given since when they wait.
     pub(super) fn extract(&self, is_meant: impl Fn(Instant, &Call) -> bool) -> Vec<Arc<Call>> {
-        let mut taken = Vec::new();
-        {
-            let mut queue = self.queue();
-            for calls in queue.waiting.values_mut() {
-                let (gone, stay) = std::mem::take(calls)
-                    .into_iter()
-                    .partition(|(since, call)| is_meant(*since, call));
-                *calls = stay;
-                taken.extend(VecDeque::into_iter(gone).map(|(_, call)| call));
-            }
-            queue.waiting.retain(|_, calls| !calls.is_empty());
-            let Queue { turns, waiting, .. } = &mut *queue;
-            turns.retain(|caller| waiting.contains_key(caller));
-        }
-        self.queued.fetch_sub(taken.len(), Ordering::AcqRel);
-        taken
+        let taken = self.queued.extract(|(since, call)| is_meant(*since, call));
+        taken.into_iter().map(|(_, call)| call).collect()
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -197,30 +121,29 @@ impl Pool {
         {
             self.lanes().iter().for_each(|lane| lane.expire(Duration::MAX, |_| {}));
         }
-        if lane.queued.fetch_add(1, Ordering::AcqRel) >= max {
-            lane.queued.fetch_sub(1, Ordering::AcqRel);
-            self.shared.refused.fetch_add(1, Ordering::Relaxed);
-            let why = format!(
-                "server `{}` is overloaded: {} calls run on each of its {} workers and {max} wait; \
-                 try again later",
-                self.shared.name,
-                self.settings.calls_limit(),
-                workers.len()
-            );
-            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
-        }
         // What is left is for others.
         let share = max - max / 4;
-        if let Err(refused) = lane.push(call, share) {
-            lane.queued.fetch_sub(1, Ordering::AcqRel);
-            return match refused {
-                Refused::Closed(call) => self.admit(call),
-                Refused::Share(call) => {
-                    self.shared.refused.fetch_add(1, Ordering::Relaxed);
-                    let why = format!("{share} calls of this client wait already");
-                    call.fail(&ErrorObject::new(Code::OVERLOADED, why));
-                }
-            };
+        let caller = call.caller.clone();
+        let refused = match lane.queued.push(&caller, (clock::now(), call), max, share) {
+            Ok(()) => None,
+            Err(Refused::Closed((_, call))) => return self.admit(call),
+            Err(Refused::Full((_, call))) => Some((
+                call,
+                format!(
+                    "server `{}` is overloaded: {} calls run on each of its {} workers and {max} \
+                     wait; try again later",
+                    self.shared.name,
+                    self.settings.calls_limit(),
+                    workers.len()
+                ),
+            )),
+            Err(Refused::Share((_, call))) => {
+                Some((call, format!("{share} calls of this client wait already")))
+            }
+        };
+        if let Some((call, why)) = refused {
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
+            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
         }
         // A place may have become free in between.
         self.advance(lane);

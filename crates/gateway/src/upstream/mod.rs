@@ -4,7 +4,8 @@
 //! * `listening` — being told of changes by an upstream of 2026-07-28.
 //! * `lists` — one reading of all that it lists.
 //! * `pool` — which worker gets a call; `keyed` — those of one client; `sides` — those of its era;
-//!   `lane` — where calls wait for one; `turn` — where they wait for their tool; `blame` — which end it.
+//!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn` — where
+//!   they wait for their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
 //! * `worker` — one of them; `drive` — the loop of its connection; `parting` — calls that it takes
@@ -23,7 +24,9 @@ mod listening;
 pub(crate) mod lists;
 mod owner;
 mod parting;
+mod places;
 pub(crate) mod pool;
+mod queue;
 mod sides;
 pub(crate) mod start;
 pub(crate) mod supervise;

@@ -24,6 +24,7 @@ use super::blame::Blame;
 use super::call::Call;
 use super::keyed::Key;
 use super::lane::Lane;
+use super::places::take_of_least;
 use super::sides::{Learned, Other, Side};
 use super::start::Connect;
 use super::supervise;
@@ -310,7 +311,7 @@ impl Pool {
 
     /// A place of this worker is free.
     pub(super) fn free_place(self: &Arc<Self>, worker: &Worker) {
-        worker.in_flight.fetch_sub(1, Ordering::AcqRel);
+        worker.in_flight.free(1);
         if let Some(lane) = worker.lane.get() {
             self.advance(lane);
         }
@@ -383,16 +384,15 @@ impl Pool {
 
     /// The calls that wait for a worker of this lane go on, as far as there is room.
     pub(crate) fn advance(self: &Arc<Self>, lane: &Arc<Lane>) {
-        while lane.queued.load(Ordering::Acquire) > 0 {
-            let Some(next) = lane.peek() else { return };
-            let Some(worker) = self.pick(lane, &next) else { return };
-            match lane.pop() {
-                Some(call) if call.is_wanted() && !self.refuses(&call) => {
+        lane.queued.advance(
+            |next| self.pick(lane, next),
+            |worker, next| match next {
+                Some((_, call)) if call.is_wanted() && !self.refuses(&call) => {
                     self.hand(&worker, call);
                 }
-                _ => drop(worker.in_flight.fetch_sub(1, Ordering::AcqRel)),
-            }
-        }
+                _ => worker.in_flight.free(1),
+            },
+        );
     }
 
     /// Calls that have waited for too long fail.
@@ -553,15 +553,8 @@ impl Pool {
         {
             return Some(Arc::clone(worker));
         }
-        loop {
-            let least = workers.iter().filter(usable).min_by_key(|worker| load(worker))?;
-            if least.reserve(max) {
-                return Some(Arc::clone(least));
-            }
-            if load(least) >= max {
-                return None;
-            }
-        }
+        let usable = workers.iter().filter(usable);
+        take_of_least(usable, |worker| &worker.in_flight, max).cloned()
     }
 
     pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {

@@ -1,7 +1,7 @@
 //! A worker, as those see it who use it. Its loop is in `drive`.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::call::Call;
 use super::lane::LaneOf;
+use super::places::Places;
 use crate::clock;
 
 /// What a worker can do at the moment.
@@ -41,7 +42,7 @@ pub(crate) enum State {
 pub(crate) struct Worker {
     pub(crate) number: usize,
     inbox: mpsc::UnboundedSender<Command>,
-    pub(crate) in_flight: AtomicUsize,
+    pub(crate) in_flight: Places,
     /// When it was last used, as a place in the order of all uses of its pool.
     pub(crate) used: AtomicU64,
     state: AtomicU8,
@@ -99,7 +100,7 @@ impl Worker {
         let worker = Self {
             number,
             inbox,
-            in_flight: AtomicUsize::new(0),
+            in_flight: Places::default(),
             used: AtomicU64::new(0),
             state: AtomicU8::new(State::Starting as u8),
             timeouts: AtomicU32::new(0),
@@ -165,8 +166,7 @@ impl Worker {
 
     /// Takes a place for one call, if there are fewer than `max`.
     pub(crate) fn reserve(&self, max: usize) -> bool {
-        let taken = |count: usize| (count < max).then_some(count + 1);
-        self.in_flight.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).is_ok()
+        self.in_flight.take(max)
     }
 
     /// `Err` if the worker is gone for good.

@@ -10,11 +10,11 @@ mod spare;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use bytes::{Bytes, BytesMut};
 
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 use spare::{LARGE_BYTES, Spares};
 
 /// Up to this length a message is not charged, in bytes: how many of them there may be is limited
@@ -188,7 +188,7 @@ impl Budget {
     pub(crate) fn keep(&self, buffer: Vec<u8>) {
         if buffer.capacity() >= LARGE_BYTES {
             let all = self.whole();
-            self.0.spares.put(buffer, all.used(), all.max());
+            self.0.spares.put(buffer, || all.used(), all.max());
         }
     }
 

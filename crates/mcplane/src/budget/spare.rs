@@ -2,8 +2,9 @@
 //! costs as much as what is done with a megabyte: so some is kept for the next large message, whoever
 //! sends it, as long as the budget has room for both.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+
+use crate::sync::{AtomicUsize, Mutex, Ordering, fence};
 
 /// A shorter buffer is left to the allocator, which keeps such by itself.
 pub(crate) const LARGE_BYTES: usize = 128 * 1024;
@@ -22,7 +23,7 @@ const TIMES_MAX: usize = 16;
 /// What is kept. Nothing of it is charged: whoever needs the room gets it.
 pub(super) struct Spares {
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// The room that they have together, in bytes.
+    /// The room that they have together, in bytes; changed under the lock, and read without it.
     bytes: AtomicUsize,
     max: usize,
 }
@@ -38,31 +39,36 @@ impl Spares {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Keeps a buffer, if it is large and there is room for it beside the `used` bytes of a budget of
+    /// Keeps a buffer, if it is large and there is room for it beside what is `used` of a budget of
     /// `budget_max`.
-    pub(super) fn put(&self, mut buffer: Vec<u8>, used: usize, budget_max: usize) {
+    pub(super) fn put(&self, buffer: Vec<u8>, used: impl Fn() -> usize, budget_max: usize) {
+        if buffer.capacity() >= LARGE_BYTES && self.insert(buffer, used(), budget_max) {
+            // More may be used by now: whoever took it has seen this buffer, or is seen here.
+            fence(Ordering::SeqCst);
+            self.make_room(used(), budget_max);
+        }
+    }
+
+    fn insert(&self, mut buffer: Vec<u8>, used: usize, budget_max: usize) -> bool {
         let room = buffer.capacity();
-        if room < LARGE_BYTES || self.bytes() + room > self.max {
-            return;
-        }
-        if used.saturating_add(self.bytes() + room) > budget_max {
-            return;
-        }
         buffer.clear();
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.bytes() + room;
+        if all > self.max || used.saturating_add(all) > budget_max {
+            return false;
+        }
         if buffers.len() < BUFFERS_MAX {
             buffers.push(buffer);
             self.bytes.fetch_add(room, Ordering::Relaxed);
-            return;
+            return true;
         }
         // The larger one is worth more.
-        if let Some(least) = buffers.iter_mut().min_by_key(|buffer| buffer.capacity())
-            && least.capacity() < room
-        {
-            self.bytes.fetch_add(room - least.capacity(), Ordering::Relaxed);
-            std::mem::swap(least, &mut buffer);
-        }
+        let least = buffers.iter_mut().min_by_key(|buffer| buffer.capacity());
+        let Some(least) = least.filter(|least| least.capacity() < room) else { return false };
+        self.bytes.fetch_add(room - least.capacity(), Ordering::Relaxed);
+        std::mem::swap(least, &mut buffer);
         drop(buffers);
+        true
     }
 
     /// The smallest that has room for so many bytes, and not for many times as many.
@@ -82,6 +88,8 @@ impl Spares {
     /// Gives all of them back to the system if a budget of `budget_max`, of which `used` bytes are used,
     /// has no room for them.
     pub(super) fn make_room(&self, used: usize, budget_max: usize) {
+        // A buffer may just have been kept beside what was used before.
+        fence(Ordering::SeqCst);
         let bytes = self.bytes();
         if bytes > 0 && used.saturating_add(bytes) > budget_max {
             self.clear();
@@ -115,7 +123,7 @@ mod tests {
     fn the_smallest_that_fits_is_used_again() {
         let spares = Spares::new(160 * MIB);
         for room in [4 * MIB, MIB, 2 * MIB, LARGE_BYTES - 1] {
-            spares.put(buffer(room), 0, 160 * MIB);
+            spares.put(buffer(room), || 0, 160 * MIB);
         }
         assert_eq!(spares.bytes(), 7 * MIB, "what is short is not kept");
         let taken = spares.take(MIB + 1).unwrap();
@@ -130,20 +138,20 @@ mod tests {
     fn there_is_a_bound_on_their_bytes_and_on_their_number() {
         let spares = Spares::new(160 * MIB);
         for _ in 0..100 {
-            spares.put(buffer(3 * MIB), 0, 160 * MIB);
+            spares.put(buffer(3 * MIB), || 0, 160 * MIB);
         }
         assert_eq!(spares.bytes(), 9 * MIB, "a sixteenth of the budget at most");
         spares.clear();
         assert_eq!((spares.bytes(), spares.take(1)), (0, None));
         for _ in 0..100 {
-            spares.put(buffer(LARGE_BYTES), 0, 160 * MIB);
+            spares.put(buffer(LARGE_BYTES), || 0, 160 * MIB);
         }
         assert_eq!(spares.bytes(), BUFFERS_MAX * LARGE_BYTES);
-        spares.put(buffer(MIB), 0, 160 * MIB);
+        spares.put(buffer(MIB), || 0, 160 * MIB);
         assert_eq!(spares.bytes(), (BUFFERS_MAX - 1) * LARGE_BYTES + MIB, "in place of another");
         assert_eq!(spares.take(MIB).unwrap().capacity(), MIB);
         let spares = Spares::new(160 * MIB);
-        spares.put(buffer(2 * MIB), 159 * MIB, 160 * MIB);
+        spares.put(buffer(2 * MIB), || 159 * MIB, 160 * MIB);
         assert_eq!(spares.bytes(), 0, "the budget has no room for it");
     }
 }

@@ -19,6 +19,7 @@ mod failure;
 mod form;
 mod handler;
 mod lines;
+mod load;
 #[doc(hidden)]
 pub mod misfit;
 mod outcome;

@@ -9,12 +9,13 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
 use mcplane_proto::error::{Code, ErrorObject};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::load::{Load, Taken};
 
 /// How much a server does at once.
 #[derive(Clone, Copy, Debug)]
@@ -37,27 +38,22 @@ pub(crate) struct Pool {
     config: PoolConfig,
     workers: Arc<Semaphore>,
     /// Handlers that run or wait.
-    load: Arc<AtomicUsize>,
+    load: Load,
 }
 
 /// A place in the pool, given back when it is dropped.
 pub(crate) struct Place {
-    load: Arc<AtomicUsize>,
+    _taken: Taken,
     workers: Arc<Semaphore>,
     timeout: Option<Duration>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.load.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 impl Pool {
     pub(crate) fn new(config: PoolConfig) -> Self {
         let config = PoolConfig { workers: config.workers.max(1), ..config };
         let workers = Arc::new(Semaphore::new(config.workers.min(Semaphore::MAX_PERMITS)));
-        Self { config, workers, load: Arc::default() }
+        let load = Load::new(config.workers.saturating_add(config.queue));
+        Self { config, workers, load }
     }
 
     /// Whether there may be a place.
@@ -65,11 +61,7 @@ impl Pool {
     /// # Errors
     /// The overload error.
     pub(crate) fn check(&self) -> Result<(), ErrorObject> {
-        if self.load.load(Ordering::Acquire) < self.max() { Ok(()) } else { Err(self.overload()) }
-    }
-
-    const fn max(&self) -> usize {
-        self.config.workers.saturating_add(self.config.queue)
+        if self.load.is_full() { Err(self.overload()) } else { Ok(()) }
     }
 
     fn overload(&self) -> ErrorObject {
@@ -85,12 +77,8 @@ impl Pool {
     /// # Errors
     /// The overload error, at once, when every worker and every place in the queue is taken.
     pub(crate) fn place(&self) -> Result<Place, ErrorObject> {
-        if self.load.fetch_add(1, Ordering::AcqRel) >= self.max() {
-            self.load.fetch_sub(1, Ordering::AcqRel);
-            return Err(self.overload());
-        }
         Ok(Place {
-            load: Arc::clone(&self.load),
+            _taken: self.load.take().ok_or_else(|| self.overload())?,
             workers: Arc::clone(&self.workers),
             timeout: self.config.timeout,
         })

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
+
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// So many connections at the same time. One that has not shown yet that there is a client at its
 /// end makes room for the next: the oldest first, for a client speaks as soon as it is connected,

@@ -1,0 +1,151 @@
+//! Who waits in a lane, and how they go on as soon as there is a place for them.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::PoisonError;
+
+use super::places::Places;
+use crate::sync::{Mutex, MutexGuard, Ordering, fence};
+
+/// What waits, each caller's in order; callers take turns.
+pub(crate) struct Queue<C, T> {
+    /// Counted before it is in the queue, and until after it has left.
+    places: Places,
+    waiting: Mutex<Waiting<C, T>>,
+}
+
+struct Waiting<C, T> {
+    /// Who comes now must look for another lane.
+    is_closed: bool,
+    turns: VecDeque<C>,
+    of: HashMap<C, VecDeque<T>>,
+}
+
+/// Why something cannot wait.
+pub(super) enum Refused<T> {
+    Full(T),
+    Closed(T),
+    /// Its caller has as many in the queue as one may have.
+    Share(T),
+}
+
+impl<C, T> Default for Queue<C, T> {
+    fn default() -> Self {
+        let (turns, of) = (VecDeque::new(), HashMap::new());
+        let waiting = Mutex::new(Waiting { is_closed: false, turns, of });
+        Self { places: Places::default(), waiting }
+    }
+}
+
+impl<C: Clone + Eq + Hash, T> Queue<C, T> {
+    /// How many wait.
+    pub(crate) fn load(&self, order: Ordering) -> usize {
+        self.places.load(order)
+    }
+
+    /// Lets this wait, if fewer than `max` do and fewer than `share` of its caller's.
+    pub(super) fn push(
+        &self,
+        caller: &C,
+        what: T,
+        max: usize,
+        share: usize,
+    ) -> Result<(), Refused<T>> {
+        if !self.places.take(max) {
+            return Err(Refused::Full(what));
+        }
+        let refused = self.insert(caller, what, share);
+        if refused.is_err() {
+            self.places.free(1);
+        }
+        refused
+    }
+
+    fn insert(&self, caller: &C, what: T, share: usize) -> Result<(), Refused<T>> {
+        let mut waiting = self.lock();
+        if waiting.is_closed {
+            return Err(Refused::Closed(what));
+        }
+        match waiting.of.get_mut(caller) {
+            Some(own) if own.len() >= share => return Err(Refused::Share(what)),
+            Some(own) => own.push_back(what),
+            None => {
+                waiting.turns.push_back(caller.clone());
+                waiting.of.insert(caller.clone(), VecDeque::from([what]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose turn it is.
+    fn peek(&self) -> Option<C> {
+        self.lock().turns.front().cloned()
+    }
+
+    fn pop(&self) -> Option<T> {
+        let what = self.lock().pop()?;
+        self.places.free(1);
+        Some(what)
+    }
+
+    /// Those that wait go on, as far as `place` finds one. `go` has the place, and gives it back if
+    /// nothing waits any more.
+    pub(super) fn advance<P>(&self, place: impl Fn(&C) -> Option<P>, go: impl Fn(P, Option<T>)) {
+        loop {
+            // One has just become free, or something waits: of two threads one at least sees both.
+            fence(Ordering::SeqCst);
+            if self.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            let Some(next) = self.peek() else { return };
+            let Some(place) = place(&next) else { return };
+            go(place, self.pop());
+        }
+    }
+
+    /// From now on nobody can wait. Takes out who does.
+    pub(super) fn close(&self, each: impl Fn(T)) {
+        self.lock().is_closed = true;
+        while let Some(what) = self.pop() {
+            each(what);
+        }
+    }
+
+    /// Takes out those that are meant.
+    pub(super) fn extract(&self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
+        let taken = self.lock().extract(is_meant);
+        self.places.free(taken.len());
+        taken
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<C, T>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C: Eq + Hash, T> Waiting<C, T> {
+    fn pop(&mut self) -> Option<T> {
+        let caller = self.turns.pop_front()?;
+        let own = self.of.get_mut(&caller)?;
+        let what = own.pop_front();
+        if own.is_empty() {
+            self.of.remove(&caller);
+        } else {
+            self.turns.push_back(caller);
+        }
+        what
+    }
+
+    fn extract(&mut self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        for own in self.of.values_mut() {
+            let (gone, stay) = std::mem::take(own).into_iter().partition(|what| is_meant(what));
+            *own = stay;
+            taken.extend(VecDeque::into_iter(gone));
+        }
+        self.of.retain(|_, own| !own.is_empty());
+        let Self { turns, of, .. } = self;
+        turns.retain(|caller| of.contains_key(caller));
+        taken
+    }
+}
