@@ -322,6 +322,7 @@ fn state_of(worker: &Worker, patience: Duration) -> &'static str {
         State::Degraded => "degraded",
         State::Quarantined => "quarantined",
         State::Leaving => "leaving",
+        State::Spare => "spare",
         State::Down => "down",
     }
 }

@@ -99,6 +99,15 @@ impl Relay for Face {
         }
     }
 
+    fn noted(&self, caller: &Caller, note: &Message) {
+        for upstream in &self.view().upstreams {
+            match note.method() {
+                Some(Method::Progress) => upstream.pool.shared.questions.progress(caller, note),
+                _ => upstream.pool.tell_workers_of(caller, note),
+            }
+        }
+    }
+
     fn ended(&self, caller: &Caller) {
         for upstream in &self.view().upstreams {
             upstream.watched.ended(caller);

@@ -54,7 +54,7 @@ fn request(message: &Message, from: Revision, to: Revision) {
         }
     }
     let _ = translate::question_to_modern(message);
-    let _ = translate::question(message, from, to);
+    let _ = translate::question(message, from, to, Some(7));
 }
 
 fn notes(message: &Message) {

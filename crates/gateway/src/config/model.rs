@@ -186,7 +186,8 @@ pub struct Server {
     pub workers: u32,
     /// Most workers at any time, 1 to 256. Default: `workers` for `shared` and `exclusive`, 16 (or
     /// `workers`, if that is more) for `per_session` and `per_principal`. It holds for clients of
-    /// 2026-07-28 and for older ones each, where the server speaks both.
+    /// 2026-07-28 and for older ones each, where the server speaks both. In `per_session` there is one
+    /// more, which reads the lists of a server of an older revision.
     pub workers_max: Option<u32>,
     /// Most further workers of `shared` for calls that may ask their caller something while other
     /// clients' calls run, one call each, 0 to 256: nothing but that tells whose a question is on a

@@ -21,7 +21,7 @@ use mcplane::proto::translate::{self, Back, HopError, Onward};
 use mcplane::proto::types::LogLevel;
 use mcplane::proto::version::{Era, Revision};
 use mcplane::random;
-use mcplane::server::relay::Relayed;
+use mcplane::server::relay::{Line, Relayed};
 use serde_json::{Value, json};
 
 use crate::upstream::address;
@@ -167,6 +167,13 @@ pub(crate) fn note_log(call: &Call, note: &Message) {
         translate::log(note, &mut out);
         request.note(out);
     }
+}
+
+/// Passes a log message on that belongs to no call, to the client that its server has to itself.
+pub(crate) fn note_log_to(client: &Line, note: &Message) {
+    let mut out = Vec::new();
+    translate::log(note, &mut out);
+    client.note(out);
 }
 
 /// A name that nobody can guess: of a parked call, of a question at a URL.

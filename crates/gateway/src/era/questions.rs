@@ -1,6 +1,7 @@
 //! What a legacy upstream asks in the middle of a call: passed on to the client whose call it is.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::proto::translate;
 use mcplane::proto::version::{Era, Revision};
+use mcplane::server::relay::{Asking, Caller};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -20,6 +22,7 @@ use super::completions::Completions;
 use super::park;
 use crate::clock;
 use crate::upstream::call::Call;
+use crate::upstream::greeting::Client;
 use crate::upstream::worker::{Command, Worker};
 
 /// Most questions of one upstream that wait for an answer at once: people answer them.
@@ -29,7 +32,7 @@ const QUESTIONS_MAX: usize = 256;
 #[derive(Default)]
 pub(crate) struct Questions {
     /// Those to legacy clients: a task waits for each, or for why it was taken back.
-    asked: Mutex<HashMap<(usize, Id), Asked>>,
+    asked: Mutex<AllAsked>,
     pub(crate) parking: park::Parking,
     pub(crate) completions: Completions,
     /// For what its upstream has said, and nobody has taken over yet.
@@ -42,10 +45,55 @@ const UPSTREAM_SHARE: usize = 4;
 /// One of them.
 struct Asked {
     take_back: oneshot::Sender<String>,
-    call: Arc<Call>,
+    of: Of,
     worker: Arc<Worker>,
     life: u32,
     since: Instant,
+    /// What the client's progress names, and what that is for the upstream, as JSON.
+    token: Option<(u64, Vec<u8>)>,
+}
+
+/// By the worker that asked, and its id there.
+type AllAsked = HashMap<(usize, Id), Asked>;
+
+/// Whose it is.
+#[derive(Clone)]
+enum Of {
+    Call(Arc<Call>),
+    /// Of the client that has the worker to itself: it was asked outside of any call.
+    Client(Arc<Client>),
+}
+
+impl Of {
+    fn caller(&self) -> &Caller {
+        match self {
+            Self::Call(call) => &call.caller,
+            Self::Client(client) => &client.caller,
+        }
+    }
+
+    const fn call(&self) -> Option<&Arc<Call>> {
+        match self {
+            Self::Call(call) => Some(call),
+            Self::Client(_) => None,
+        }
+    }
+
+    /// Its answer has gone to the client, and questions with it.
+    fn has_ended(&self) -> bool {
+        self.call().is_some_and(|call| call.seat().request.is_none())
+    }
+
+    fn take_back(&self, reason: &str) {
+        match self {
+            Self::Call(call) => {
+                if let Some(request) = &call.seat().request {
+                    request.take_back(reason);
+                }
+            }
+            Self::Client(client) => client.line.take_back(reason),
+        }
+    }
 }
 
 impl Questions {
@@ -85,14 +133,12 @@ impl Questions {
         question: &Message,
         share: usize,
     ) -> Option<ErrorObject> {
-        let upstream = worker.peer.load().as_ref().map_or(Revision::LATEST_LEGACY, |p| p.revision);
-        let mut asked = self.asked();
-        asked.retain(|_, asked| !asked.take_back.is_closed());
-        if asked.len() + self.parking.count() >= QUESTIONS_MAX {
-            let why = format!("{QUESTIONS_MAX} questions wait for an answer already");
-            return Some(ErrorObject::new(Code::OVERLOADED, why));
-        }
-        let others = asked.values().map(|asked| &asked.call);
+        let upstream = revision_of(worker);
+        let mut asked = match self.room() {
+            Ok(asked) => asked,
+            Err(error) => return Some(error),
+        };
+        let others = asked.values().filter_map(|asked| asked.of.call());
         let others = others.filter(|other| is_one_client(other, call)).map(Arc::as_ptr);
         let others = others.collect::<HashSet<_>>().len() + self.parking.count_of(call);
         if others >= share {
@@ -114,49 +160,96 @@ impl Questions {
             drop(seat);
             return self.park(worker, call, id, question, upstream).err();
         }
-        let params = match translate::question(question, upstream, call.revision) {
+        let token = token_of(question);
+        let number = token.as_ref().map(|(number, _)| *number);
+        let params = match translate::question(question, upstream, call.revision, number) {
             Ok(params) => params,
             Err(why) => return Some(ErrorObject::invalid_params(why)),
         };
-        let (question, charge) = match self.keep(question) {
+        let kept = match self.keep(question) {
             Ok(kept) => kept,
             Err(error) => return Some(error),
         };
         let asking = seat.request.as_ref().map(|request| {
-            self.completions.asked(worker.number, &question, &request.line());
+            self.completions.asked(worker.number, &kept.0, &request.line());
             request.ask(method, params)
         });
         drop(seat);
         let Some(Ok(asking)) = asking else {
             return Some(ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone"));
         };
-        let (worker_of, life, of) = (Arc::clone(worker), worker.life(), id.clone());
-        let of_call = Arc::clone(call);
-        let (take_back, taken_back) = oneshot::channel::<String>();
-        tokio::spawn(async move {
-            let _charge = charge;
-            let answer = tokio::select! {
-                answer = asking.answer() => answer,
-                Ok(reason) = taken_back => {
-                    if let Some(request) = &of_call.seat().request {
-                        request.take_back(&reason);
-                    }
-                    return;
-                }
-            };
-            let command = match answer {
-                // A call that ends takes its questions along. Its upstream still asks: it was
-                // another call's.
-                Err(_) if of_call.seat().request.is_none() => {
-                    Command::Asked(life, of_call.caller.clone(), method, Box::new(question))
-                }
-                answer => Command::Reply(life, of, answer),
-            };
-            let _ = worker_of.send(command);
-        });
-        let (call, worker, since) = (Arc::clone(call), Arc::clone(worker), clock::now());
-        asked.insert((worker.number, id.clone()), Asked { take_back, call, worker, life, since });
+        asked.insert(
+            (worker.number, id.clone()),
+            wait(worker, id, asking, (Of::Call(Arc::clone(call)), token), (method, kept)),
+        );
         None
+    }
+
+    /// Puts a question that belongs to no call to the client that has the worker to itself.
+    ///
+    /// `Some`: what to answer the upstream at once, since the client cannot be asked that.
+    pub(crate) fn ask_client(
+        &self,
+        worker: &Arc<Worker>,
+        client: &Arc<Client>,
+        id: &Id,
+        method: Method,
+        question: &Message,
+    ) -> Option<ErrorObject> {
+        let mut asked = match self.room() {
+            Ok(asked) => asked,
+            Err(error) => return Some(error),
+        };
+        let able = client.capabilities.raw().get().as_bytes();
+        if let Err(lacking) = translate::can_answer(method, question.part(Part::Params), able) {
+            return Some(undeclared(client.revision, &json!(lacking)));
+        }
+        let token = token_of(question);
+        let number = token.as_ref().map(|(number, _)| *number);
+        let params = translate::question(question, revision_of(worker), client.revision, number);
+        let params = match params {
+            Ok(params) => params,
+            Err(why) => return Some(ErrorObject::invalid_params(why)),
+        };
+        let kept = match self.keep(question) {
+            Ok(kept) => kept,
+            Err(error) => return Some(error),
+        };
+        self.completions.asked(worker.number, &kept.0, &client.line);
+        let Ok(asking) = client.line.ask(method, params) else {
+            return Some(ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone"));
+        };
+        asked.insert(
+            (worker.number, id.clone()),
+            wait(worker, id, asking, (Of::Client(Arc::clone(client)), token), (method, kept)),
+        );
+        None
+    }
+
+    /// The questions that wait, if one more may.
+    fn room(&self) -> Result<MutexGuard<'_, AllAsked>, ErrorObject> {
+        let mut asked = self.asked();
+        asked.retain(|_, asked| !asked.take_back.is_closed());
+        if asked.len() + self.parking.count() >= QUESTIONS_MAX {
+            let why = format!("{QUESTIONS_MAX} questions wait for an answer already");
+            return Err(ErrorObject::new(Code::OVERLOADED, why));
+        }
+        Ok(asked)
+    }
+
+    /// A client tells how far it is with a question.
+    pub(crate) fn progress(&self, caller: &Caller, note: &Message) {
+        let number = note.part(Part::ProgressOf).and_then(|json| serde_json::from_slice(json).ok());
+        let asked = self.asked();
+        let found = asked.values().find_map(|asked| match &asked.token {
+            Some((token, own)) if Some(*token) == number => Some((asked, own)),
+            _ => None,
+        });
+        if let Some((asked, own)) = found.filter(|(asked, _)| asked.of.caller() == caller) {
+            let mut out = Vec::with_capacity(note.bytes().len());
+            translate::progress(note, own, &mut out);
+            let _ = asked.worker.send(Command::Note(asked.life, out));
+        }
     }
 
     /// Puts a question to a client of 2026-07-28, which has to come back with the answer.
@@ -203,9 +296,58 @@ impl Questions {
         self.parking.withdrawn(worker, id);
     }
 
-    fn asked(&self) -> MutexGuard<'_, HashMap<(usize, Id), Asked>> {
+    fn asked(&self) -> MutexGuard<'_, AllAsked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Waits for the answer to a question that was put to a client, or until it is taken back.
+fn wait(
+    worker: &Arc<Worker>,
+    id: &Id,
+    asking: Asking,
+    (of, token): (Of, Option<(u64, Vec<u8>)>),
+    (method, (question, charge)): (Method, (Message, Charge)),
+) -> Asked {
+    let (take_back, taken_back) = oneshot::channel::<String>();
+    let (worker, life) = (Arc::clone(worker), worker.life());
+    let asked = Asked {
+        take_back,
+        of: of.clone(),
+        worker: Arc::clone(&worker),
+        life,
+        since: clock::now(),
+        token,
+    };
+    let id = id.clone();
+    tokio::spawn(async move {
+        let _charge = charge;
+        let answer = tokio::select! {
+            answer = asking.answer() => answer,
+            Ok(reason) = taken_back => return of.take_back(&reason),
+        };
+        let command = match answer {
+            // A call that ends takes its questions along. Its upstream still asks: it was
+            // another call's.
+            Err(_) if of.has_ended() => {
+                Command::Asked(life, of.caller().clone(), method, Box::new(question))
+            }
+            answer => Command::Reply(life, id, answer),
+        };
+        let _ = worker.send(command);
+    });
+    asked
+}
+
+/// A token for a question of which its upstream wants progress, and the upstream's own.
+fn token_of(question: &Message) -> Option<(u64, Vec<u8>)> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let own = question.part(Part::ProgressToken)?;
+    Some((LAST.fetch_add(1, Ordering::Relaxed) + 1, own.to_vec()))
+}
+
+fn revision_of(worker: &Worker) -> Revision {
+    worker.peer.load().as_ref().map_or(Revision::LATEST_LEGACY, |peer| peer.revision)
 }
 
 /// What is said instead of what there is no room for.

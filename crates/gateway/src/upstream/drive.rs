@@ -298,6 +298,11 @@ impl<'a> Drive<'a> {
                     Err(error) => write::error(&mut self.out, Some(&id_json), &error),
                 }
             }
+            Some(Command::Note(life, note)) => {
+                if life == self.worker.life() && self.out.backlog() <= BACKLOG_BYTES_MAX {
+                    self.out.extend_from_slice(&note);
+                }
+            }
             Some(Command::Listen(params)) => return self.listen(now, &params),
             Some(Command::Leave(at)) => self.leave_at = Some(at),
             None => self.leave_at = Some(now),

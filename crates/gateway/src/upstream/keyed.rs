@@ -7,6 +7,7 @@ use std::time::Duration;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::server::relay::Caller;
 
+use super::call::Call;
 use super::lane::Lane;
 use super::pool::{Heard, LEAVE_TIME, Pool};
 use super::worker::{Worker, unavailable};
@@ -35,11 +36,11 @@ impl Key {
 
 impl Pool {
     /// The lane of a caller. A keyed one is made when it is first needed.
-    pub(super) fn lane(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Lane>, ErrorObject> {
+    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, ErrorObject> {
         if !self.settings.mode.is_keyed() {
             return Ok(Arc::clone(&self.common));
         }
-        let Some(key) = self.key(caller) else {
+        let Some(key) = self.key(&call.caller) else {
             let why = format!("server `{}`: {NO_SESSION}", self.shared.name);
             return Err(ErrorObject::new(Code::INVALID_REQUEST, why));
         };
@@ -62,8 +63,10 @@ impl Pool {
                 }
             }
         }
-        let lane = Arc::new(Lane::new(Some(key.clone())));
-        match self.common.take() {
+        let client = self.client_of(call);
+        let spare = self.take_spare(client.as_ref());
+        let lane = Arc::new(Lane::new(Some(key.clone()), client));
+        match spare {
             Some(spare) => {
                 let _ = spare.lane.set(Arc::clone(&lane));
                 self.hear(Heard::Taken(Arc::clone(&spare)));
@@ -77,10 +80,10 @@ impl Pool {
     }
 
     /// Spare workers for the next keys, as far as there is room beside those that are in use.
-    fn restock(self: &Arc<Self>, keys: usize) {
+    pub(super) fn restock(self: &Arc<Self>, keys: usize) {
         let room = (self.settings.workers_limit() as usize).saturating_sub(keys);
         let spare = self.common.workers.load().len();
-        let wanted = room.min(self.settings.workers as usize);
+        let wanted = room.min(self.settings.workers as usize) + self.speakers();
         (spare..wanted).for_each(|_| self.add_worker(&self.common, None));
     }
 

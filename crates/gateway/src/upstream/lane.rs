@@ -9,6 +9,7 @@ use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
+use super::greeting::Client;
 use super::keyed::Key;
 use super::pool::Pool;
 use super::queue::{Queue, Refused};
@@ -20,6 +21,8 @@ pub(crate) struct Lane {
     pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
     /// Whose workers they are, in the keyed modes; spare ones are nobody's.
     pub(super) key: Option<Key>,
+    /// Whom its workers speak for.
+    pub(super) client: Option<Arc<Client>>,
     /// The calls that wait, and since when.
     pub(crate) queued: Queue<Caller, (Instant, Arc<Call>)>,
     /// When it last had a call, for the keyed modes.
@@ -27,9 +30,10 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(key: Option<Key>) -> Self {
+    pub(super) fn new(key: Option<Key>, client: Option<Arc<Client>>) -> Self {
         Self {
             key,
+            client,
             workers: ArcSwap::default(),
             queued: Queue::default(),
             used: Mutex::new(clock::now()),
@@ -51,13 +55,17 @@ impl Lane {
         });
     }
 
-    /// Takes one worker out: the first that is ready, else the first.
-    pub(super) fn take(&self) -> Option<Arc<Worker>> {
+    /// Takes one worker out that may be: the first that is ready, else the first.
+    pub(super) fn take(&self, may_be: impl Fn(&Worker) -> bool) -> Option<Arc<Worker>> {
         let workers = self.workers.load();
-        let ready = workers.iter().find(|worker| worker.state() == State::Healthy);
-        let usable =
-            |worker: &&Arc<Worker>| !matches!(worker.state(), State::Leaving | State::Down);
-        let taken = Arc::clone(ready.or_else(|| workers.iter().find(usable))?);
+        let is_ready = |worker: &&Arc<Worker>| {
+            matches!(worker.state(), State::Healthy | State::Spare) && may_be(worker)
+        };
+        let is_usable = |worker: &&Arc<Worker>| {
+            !matches!(worker.state(), State::Leaving | State::Down) && may_be(worker)
+        };
+        let ready = workers.iter().find(is_ready);
+        let taken = Arc::clone(ready.or_else(|| workers.iter().find(is_usable))?);
         drop(workers);
         self.remove(&taken);
         Some(taken)

@@ -3,7 +3,8 @@
 //! * this file — what it offers, and when that is asked for again.
 //! * `listening` — being told of changes by an upstream of 2026-07-28.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — which worker gets a call; `keyed` — those of one client; `sides` — those of its era;
+//! * `pool` — which worker gets a call; `keyed` — those of one client; `greeting` — whom a worker
+//!   speaks for; `sides` — workers of each era;
 //!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn` — where
 //!   they wait for their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
@@ -18,6 +19,7 @@ mod asking;
 mod blame;
 pub(crate) mod call;
 mod drive;
+pub(crate) mod greeting;
 pub(crate) mod keyed;
 mod lane;
 mod listening;
@@ -345,7 +347,7 @@ impl Ear {
                 let pause = GATHER.saturating_mul(1 << self.unfounded.min(16));
                 self.want(pause.min(GATHER_MAX), worker);
             }
-            Heard::Stale => match self.healthy() {
+            Heard::Stale => match self.upstream.pool.reader() {
                 Some(worker) => self.want(Duration::ZERO, worker),
                 None => self.upstream.fresh_for(Some(lists::FRESH_MIN)),
             },
@@ -386,11 +388,6 @@ impl Ear {
         if self.due.as_ref().is_none_or(|(due, _)| at < *due) {
             self.due = Some((at, worker));
         }
-    }
-
-    fn healthy(&self) -> Option<Arc<Worker>> {
-        let workers = self.upstream.pool.workers();
-        workers.into_iter().find(|worker| worker.state() == State::Healthy)
     }
 
     /// Begins to read every list.
@@ -442,7 +439,7 @@ impl Ear {
         }
         let pause = AGAIN.saturating_mul(1 << self.failures.min(16)).min(AGAIN_MAX);
         self.failures += 1;
-        if let Some(worker) = self.healthy() {
+        if let Some(worker) = self.upstream.pool.reader() {
             self.want(jittered(pause), worker);
         }
     }

@@ -21,6 +21,16 @@ impl Drive<'_> {
     pub(super) fn asked(&mut self, method: Method, message: &Message, before: Option<&Caller>) {
         let Some(id) = message.id() else { return };
         let owner = self.owner();
+        if let Some(client) = self.worker.greeting.client() {
+            if method == Method::RootsList && !client.capabilities.roots() {
+                return self.tell_roots(message);
+            }
+            if !matches!(owner, Owner::Call(_)) {
+                let questions = &self.pool.shared.questions;
+                let refused = questions.ask_client(self.worker, client, &id, method, message);
+                return self.refuse_question(message, refused);
+            }
+        }
         let is_put = !matches!(owner, Owner::Nobody if method == Method::RootsList);
         self.pool.asks.fetch_or(is_put && self.of.is_none(), Ordering::Relaxed);
         if is_put && !matches!(owner, Owner::Call(_)) {
@@ -48,21 +58,10 @@ impl Drive<'_> {
                  `ask_workers` is 0"
             )),
             Owner::Call(call) => {
-                match self.pool.shared.questions.ask(
-                    self.worker,
-                    &call,
-                    &id,
-                    method,
-                    message,
-                    self.pool.question_share(),
-                ) {
-                    None => return,
-                    Some(error) => {
-                        let start = self.out.len();
-                        write::error(&mut self.out, message.part(Part::Id), &error);
-                        return self.end_line(start);
-                    }
-                }
+                let share = self.pool.question_share();
+                let questions = &self.pool.shared.questions;
+                let refused = questions.ask(self.worker, &call, &id, method, message, share);
+                return self.refuse_question(message, refused);
             }
         };
         let start = self.out.len();
@@ -76,6 +75,23 @@ impl Drive<'_> {
             }
         }
         self.end_line(start);
+    }
+
+    /// Answers with the roots of the settings.
+    fn tell_roots(&mut self, question: &Message) {
+        let start = self.out.len();
+        let id = question.part(Part::Id).unwrap_or(b"null");
+        write::result(&mut self.out, id, &self.pool.roots());
+        self.end_line(start);
+    }
+
+    /// Answers a question that its client cannot be asked.
+    fn refuse_question(&mut self, question: &Message, error: Option<ErrorObject>) {
+        if let Some(error) = error {
+            let start = self.out.len();
+            write::error(&mut self.out, question.part(Part::Id), &error);
+            self.end_line(start);
+        }
     }
 
     /// Whose question or log message it is that names no call.
@@ -128,7 +144,10 @@ impl Drive<'_> {
             Method::ListenAcknowledged => self.listen_acknowledged(message),
             Method::LogMessage => match self.owner() {
                 Owner::Call(call) => era::note_log(&call, message),
-                owner => self.nobodys(&owner),
+                owner => match self.worker.greeting.client() {
+                    Some(client) => era::note_log_to(&client.line, message),
+                    None => self.nobodys(&owner),
+                },
             },
             Method::ResourcesUpdated => {
                 if let Some(uri) = message.text(Part::Uri) {

@@ -77,6 +77,8 @@ pub(crate) struct Pool {
     pub(super) in_turn: AtomicUsize,
     /// A call was given up while it waited: it takes no place in its queue.
     pub(super) given_up: AtomicBool,
+    /// There is a place for a worker that speaks for the gateway, beside those for sessions.
+    pub(super) has_speaker: AtomicBool,
     hasher: RandomState,
     clock: AtomicU64,
     /// The upstream has asked something that named no call.
@@ -170,8 +172,9 @@ impl Pool {
         Arc::new(Self {
             in_turn: AtomicUsize::new(0),
             given_up: AtomicBool::new(false),
+            has_speaker: AtomicBool::new(false),
             places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
-            common: Arc::new(Lane::new(None)),
+            common: Arc::new(Lane::new(None, None)),
             keyed: Mutex::default(),
             hasher: RandomState::new(),
             clock: AtomicU64::new(0),
@@ -266,7 +269,7 @@ impl Pool {
         if self.refuses(&call) {
             return;
         }
-        let lane = match self.lane(&call.caller) {
+        let lane = match self.lane(&call) {
             Ok(lane) => lane,
             Err(error) => return call.fail(&error),
         };
@@ -354,6 +357,7 @@ impl Pool {
                 self.learned.met(&peer);
             }
             self.sort();
+            self.make_room_for_speaker();
             if let Some(lane) = worker.lane.get() {
                 self.advance(lane);
             }
@@ -505,6 +509,7 @@ impl Pool {
         let is_spare = self.settings.mode.is_keyed() && Arc::ptr_eq(lane, &self.common);
         if !is_spare {
             let _ = worker.lane.set(Arc::clone(lane));
+            worker.greeting.decide(lane.client.clone());
         }
         lane.add(Arc::clone(&worker));
         supervise::spawn(self, worker, commands, replaced.is_some());

@@ -16,7 +16,7 @@ use mcplane::proto::version::Revision;
 
 use super::call::Call;
 use super::pool::{Heard, LEAVE_TIME, Pool};
-use super::worker::{State, Worker, is_modern, unavailable};
+use super::worker::{Worker, is_modern, unavailable};
 use crate::clock;
 use crate::config::{Server, Speaks};
 
@@ -64,6 +64,15 @@ impl Learned {
                 let revision = at.and_then(|at| Revision::ALL.get(at));
                 revision.map_or(EraChoice::Auto, |revision| EraChoice::Only(*revision))
             }
+        }
+    }
+
+    /// Whether it speaks an older revision, or may do so as far as is known.
+    pub(super) fn may_be_legacy(&self) -> bool {
+        match self.1 {
+            Speaks::Revision(revision) => !is_modern(revision),
+            Speaks::Legacy => true,
+            Speaks::Auto => self.0.load(Ordering::Relaxed) < MODERN,
         }
     }
 
@@ -242,23 +251,25 @@ impl Pool {
         })
     }
 
-    /// What the upstream's task is told: lists are the own pool's to read.
+    /// What the upstream's task is told: lists are the own pool's to read, from a worker that speaks for
+    /// the gateway.
     pub(super) fn word(&self, heard: Heard) -> Heard {
-        let Some(pool) = self.side.beside() else { return heard };
-        let healthy = |pool: Arc<Self>| {
-            pool.workers().into_iter().find(|worker: &Arc<Worker>| worker.state() == State::Healthy)
+        let pool = self.side.beside().map(Weak::upgrade);
+        let is_other = |worker: &Worker| pool.is_some() || worker.greeting.client().is_some();
+        let reads = || match &pool {
+            Some(pool) => pool.as_ref().and_then(|pool| pool.reader()),
+            None => self.reader(),
         };
-        let pool = pool.upgrade();
         let heard = match heard {
-            Heard::Ready(worker) => Heard::Taken(worker),
-            Heard::ListsChanged(worker, method) => {
-                Heard::ListsChanged(pool.clone().and_then(healthy).unwrap_or(worker), method)
+            Heard::Ready(worker) if is_other(&worker) => Heard::Taken(worker),
+            Heard::ListsChanged(worker, method) if is_other(&worker) => {
+                Heard::ListsChanged(reads().unwrap_or(worker), method)
             }
             heard => heard,
         };
         match pool {
-            Some(pool) => pool.word(heard),
-            None => heard,
+            Some(Some(pool)) => pool.word(heard),
+            _ => heard,
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::time::{interval, sleep, sleep_until, timeout_at};
 
 use super::address;
 use super::drive::{Drive, End};
+use super::greeting::Client;
 use super::pool::{Heard, LEAVE_TIME, Pool, Trouble};
 use super::sides::Side;
 use super::start::Connected;
@@ -183,6 +184,14 @@ impl Supervisor {
         worker: &Arc<Worker>,
         closing: &mut watch::Receiver<Option<Instant>>,
     ) -> Life {
+        let (waits, has_process) = (pool.waits_for_client(worker), pool.settings.command.is_some());
+        // A connection that nobody uses yet might be closed.
+        if waits
+            && !has_process
+            && let Some(end) = self.wait_for_client(pool, worker, &mut None).await
+        {
+            return Life::of(end, None);
+        }
         let permit = tokio::select! {
             permit = Arc::clone(&pool.shared.starts).acquire_owned() => permit.ok(),
             _ = closing.changed() => return Life::of(End::Left, None),
@@ -194,18 +203,42 @@ impl Supervisor {
             connected = pool.shared.connect.connect(&pool.shared.name, &pool.settings) => connected,
             _ = closing.changed() => return Life::of(End::Left, None),
         };
-        let Connected { mut reader, mut writer, mut running, is_attributed } = match connected {
+        let connected = match connected {
             Ok(connected) => connected,
             Err(error) => {
                 let end = End::Broken("it cannot be started or reached".into());
                 return Life::of(end, Some(error.to_string()));
             }
         };
+        self.use_up(pool, worker, connected, (waits && has_process, permit)).await
+    }
+
+    /// The life of a worker on one connection. It `waits` for its client before anything is said.
+    async fn use_up(
+        &mut self,
+        pool: &Arc<Pool>,
+        worker: &Arc<Worker>,
+        connected: Connected,
+        (waits, mut starting): (bool, Option<OwnedSemaphorePermit>),
+    ) -> Life {
+        let Connected { mut reader, mut writer, mut running, is_attributed } = connected;
         worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
-        let mut drive = Drive::new(worker, pool, client_config(pool), is_attributed, permit);
-        let mut end = tokio::select! {
-            end = drive.run(&mut reader, &mut writer, &mut self.commands) => end,
-            () = ended(&mut running) => End::Broken("it has ended".into()),
+        let mut waited = None;
+        if waits {
+            starting = None;
+            waited = self.wait_for_client(pool, worker, &mut running).await;
+        }
+        let mut drive = None;
+        let mut end = match waited {
+            Some(end) => end,
+            None => {
+                let config = client_config(pool, worker.greeting.settle());
+                let drive = drive.insert(Drive::new(worker, pool, config, is_attributed, starting));
+                tokio::select! {
+                    end = drive.run(&mut reader, &mut writer, &mut self.commands) => end,
+                    () = ended(&mut running) => End::Broken("it has ended".into()),
+                }
+            }
         };
         let (was_ready, leaves) =
             (worker.state() != State::Starting, worker.state() == State::Leaving);
@@ -224,14 +257,46 @@ impl Supervisor {
             report = Some(running.report().to_string());
             stop(pool, running, self.place.clone());
         }
-        let is_blamed =
-            had_process && was_ready && !leaves && matches!(end, End::Broken(_)) && drive.blame();
-        drive.abandon(&match &end {
-            End::Broken(why) => address::hidden(why, pool),
-            _ => "it was stopped".into(),
-        });
+        let mut is_blamed = false;
+        if let Some(drive) = &mut drive {
+            let is_broken = matches!(end, End::Broken(_));
+            is_blamed = had_process && was_ready && !leaves && is_broken && drive.blame();
+            drive.abandon(&match &end {
+                End::Broken(why) => address::hidden(why, pool),
+                _ => "it was stopped".into(),
+            });
+        }
         // However it ended, another one has its place already.
         Life { end: if leaves { End::Left } else { end }, report, was_ready, is_blamed }
+    }
+
+    /// Waits for the client that the worker is to speak for. `Some` if the worker or its process ends
+    /// first.
+    async fn wait_for_client(
+        &mut self,
+        pool: &Arc<Pool>,
+        worker: &Arc<Worker>,
+        running: &mut Option<Running>,
+    ) -> Option<End> {
+        let enter = |state| {
+            if worker.state() != State::Leaving {
+                worker.set_state(state);
+            }
+        };
+        enter(State::Spare);
+        loop {
+            tokio::select! {
+                () = worker.greeting.decided() => {
+                    enter(State::Starting);
+                    return None;
+                }
+                () = ended(running) => return Some(End::Broken("it has ended".into())),
+                command = self.commands.recv() => match command {
+                    Some(Command::Leave(_)) | None => return Some(End::Left),
+                    Some(command) => turn_away(pool, worker, command),
+                },
+            }
+        }
     }
 
     /// Waits until the worker may be started again. `false` if it is to end instead.
@@ -340,15 +405,24 @@ fn stop(pool: &Pool, mut running: Running, place: Option<Arc<OwnedSemaphorePermi
     });
 }
 
-/// What the gateway says of itself to upstreams. It declares all that some client may be able to
-/// do; a question that the client at hand cannot answer is refused.
-fn client_config(pool: &Pool) -> ClientConfig {
-    let capabilities = ClientCapabilities::new()
-        .with_elicitation_form()
-        .with_elicitation_url()
-        .with_sampling()
-        .with_sampling_tools()
-        .with_roots(false);
+/// What an upstream hears of whom it serves: the client that has the worker to itself, or the gateway.
+/// That declares all that some client may be able to do; a question that the client at hand cannot
+/// answer is refused.
+fn client_config(pool: &Pool, client: Option<&Arc<Client>>) -> ClientConfig {
+    let gateway = || {
+        let capabilities = ClientCapabilities::new()
+            .with_elicitation_form()
+            .with_elicitation_url()
+            .with_sampling()
+            .with_sampling_tools()
+            .with_roots(false);
+        (Implementation::new("mcplane", env!("CARGO_PKG_VERSION")), capabilities)
+    };
+    let known = |client: &Arc<Client>| (client.info.clone(), client.capabilities.clone());
+    let (info, mut capabilities) = client.map_or_else(gateway, known);
+    if !pool.settings.roots.is_empty() && !capabilities.roots() {
+        capabilities = capabilities.with_roots(false);
+    }
     let approval = pool.settings.approval.duration();
     let usual = match pool.side {
         Side::Own => HANDSHAKE_TIME_MAX,
@@ -356,7 +430,7 @@ fn client_config(pool: &Pool) -> ClientConfig {
         Side::Legacy(_) | Side::Alone(_) => TRIAL_TIME_MAX,
     };
     ClientConfig {
-        info: Implementation::new("mcplane", env!("CARGO_PKG_VERSION")),
+        info,
         capabilities,
         choice: pool.learned.choice(),
         timeout: if approval.is_zero() { usual } else { approval },

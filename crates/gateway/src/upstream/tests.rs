@@ -3,6 +3,7 @@
 mod asking;
 mod fake;
 mod fresh;
+mod greeting;
 mod hops;
 mod memory;
 mod raw;

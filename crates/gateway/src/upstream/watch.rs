@@ -99,7 +99,9 @@ impl Watched {
         }
         {
             let mut state = self.state();
-            if state.levels.get(&key).is_some_and(|known| level.passes(known)) {
+            // A session with a worker of its own has the level that it asked for last.
+            let is_own = matches!(key, Some(Key::Session(_)));
+            if !is_own && state.levels.get(&key).is_some_and(|known| level.passes(known)) {
                 return;
             }
             state.levels.insert(key, level.clone());

@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::Call;
+use super::greeting::Greeting;
 use super::lane::LaneOf;
 use super::places::Places;
 use crate::clock;
@@ -36,6 +37,8 @@ pub(crate) enum State {
     /// It takes no more calls and ends when it is idle.
     Leaving = 4,
     Down = 5,
+    /// It is connected, and waits with the handshake for its client.
+    Spare = 6,
 }
 
 /// A worker, as those see it who use it.
@@ -60,6 +63,7 @@ pub(crate) struct Worker {
     /// A modern upstream has agreed to tell of changes, and still does.
     pub(crate) is_told: AtomicBool,
     pub(crate) lane: LaneOf,
+    pub(crate) greeting: Greeting,
     /// 1 while a probe is under way.
     pub(crate) probing: AtomicU8,
     /// When it was probed, or made.
@@ -83,6 +87,8 @@ pub(crate) enum Command {
     Reply(u32, Id, Result<Bytes, ErrorObject>),
     /// The parameters of the one `subscriptions/listen` of a modern upstream.
     Listen(Vec<u8>),
+    /// A whole notification of its client's, on the connection that it is for.
+    Note(u32, Vec<u8>),
     /// Take no more calls, and end when idle or when the time has come.
     Leave(Instant),
 }
@@ -113,6 +119,7 @@ impl Worker {
             peer: ArcSwapOption::empty(),
             is_told: AtomicBool::new(false),
             lane: LaneOf::new(),
+            greeting: Greeting::default(),
             probing: AtomicU8::new(0),
             probed: Mutex::new(clock::now()),
             life: AtomicU32::new(0),
@@ -138,6 +145,7 @@ impl Worker {
             2 => State::Degraded,
             3 => State::Quarantined,
             4 => State::Leaving,
+            6 => State::Spare,
             _ => State::Down,
         }
     }

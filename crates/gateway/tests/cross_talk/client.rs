@@ -510,7 +510,9 @@ impl Open {
         }
         let works = trace.ended.iter().all(|ended| *ended > at);
         let is_open = works && self.end.is_none() && !client.world.has_ended(trace.life);
-        if *began < at && is_open && trace.cancelled.first() != Some(&at) {
+        // One that is made again elsewhere was cancelled before.
+        let is_late = trace.cancelled.first().is_none_or(|when| *when > at);
+        if *began < at && is_open && is_late {
             let when = trace.cancelled.first().map(|when| when.duration_since(at));
             client.wrong(&format!(
                 "the upstream of {} was told of its cancellation after {when:?}",

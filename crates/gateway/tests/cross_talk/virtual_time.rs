@@ -168,8 +168,10 @@ fn workers_most(server: &Server, clients: Era, (upstream, both): (Era, bool)) ->
         Speaks::Auto if tries => limit + 1,
         _ => limit,
     };
+    // One reads the lists for everybody, and speaks for nobody.
+    let reads = usize::from(server.mode == Mode::PerSession && upstream == Era::Legacy);
     let alone = if sets_apart(server, upstream, both) { server.ask_workers as usize } else { 0 };
-    limit + alone
+    limit + reads + alone
 }
 
 pub(crate) fn config(server: Server) -> Config {

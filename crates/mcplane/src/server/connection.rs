@@ -258,7 +258,7 @@ impl Connection {
             }
             ServerEvent::Notification(_) | ServerEvent::Listening(_) | ServerEvent::Handled => {
                 self.end_reply(start);
-                self.tell_relay(message.method());
+                self.tell_relay(&message);
             }
         }
     }
@@ -438,8 +438,7 @@ impl Connection {
                 }
             }
             Event::TakeBack(id, reason) => {
-                let is_of = |of: &Option<Id>| of.as_ref() == Some(&id);
-                self.withdraw(&reason, |(of, answer)| is_of(of) && answer.is_closed());
+                self.withdraw(&reason, |(of, answer)| *of == id && answer.is_closed());
             }
             // Asked for a request that was cancelled meanwhile.
             Event::Ask { id: Some(id), .. } if !self.session.is_in_flight(&id) => {}

@@ -58,7 +58,7 @@ pub(crate) enum Event {
         answer: oneshot::Sender<Result<Bytes, ErrorObject>>,
     },
     /// Questions of this request that nobody waits for any more, and why.
-    TakeBack(Id, String),
+    TakeBack(Option<Id>, String),
     /// The client should come back for the rest of this request's stream (Streamable HTTP).
     ComeBack(Id),
     /// The answer to a request that ran beside the connection's task.

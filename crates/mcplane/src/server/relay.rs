@@ -47,6 +47,12 @@ pub trait Relay: Send + Sync + 'static {
     /// A session wants log messages of this level (up to 2025-11-25).
     fn set_log_level(&self, caller: &Caller, level: &LogLevel);
 
+    /// A client says something that is for whoever asks it questions: that its roots are others, or how
+    /// far it is with one (up to 2025-11-25).
+    fn noted(&self, caller: &Caller, note: &Message) {
+        let _ = (caller, note);
+    }
+
     /// A connection that lasts longer than one request has ended.
     fn ended(&self, caller: &Caller);
 }
@@ -178,18 +184,14 @@ impl Relayed {
     /// # Errors
     /// The connection has ended.
     pub fn ask(&self, method: Method, params: Vec<u8>) -> Result<Asking> {
-        let (answer, answered) = oneshot::channel();
-        if !self.outlet.send(Event::Ask { id: self.id.clone(), method, params, answer }) {
-            return Err(Error::closed("the client is gone"));
-        }
-        Ok(Asking(answered))
+        ask(&self.outlet, self.id.clone(), method, params)
     }
 
     /// Takes back what was asked for this request and nobody waits for any more: every [`Asking`]
     /// that was dropped. The client is told why.
     pub fn take_back(&self, reason: &str) {
-        if let Some(id) = &self.id {
-            self.outlet.send(Event::TakeBack(id.clone(), reason.to_owned()));
+        if self.id.is_some() {
+            self.outlet.send(Event::TakeBack(self.id.clone(), reason.to_owned()));
         }
     }
 
@@ -221,6 +223,27 @@ impl Line {
     pub fn note(&self, notification: Vec<u8>) {
         self.0.note(Event::Note(None, notification));
     }
+
+    /// Asks the client something outside of any request, as [`Relayed::ask`] does inside of one.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn ask(&self, method: Method, params: Vec<u8>) -> Result<Asking> {
+        ask(&self.0, None, method, params)
+    }
+
+    /// Takes back what was asked here, as [`Relayed::take_back`] does.
+    pub fn take_back(&self, reason: &str) {
+        self.0.send(Event::TakeBack(None, reason.to_owned()));
+    }
+}
+
+fn ask(outlet: &Outlet, id: Option<Id>, method: Method, params: Vec<u8>) -> Result<Asking> {
+    let (answer, answered) = oneshot::channel();
+    if !outlet.send(Event::Ask { id, method, params, answer }) {
+        return Err(Error::closed("the client is gone"));
+    }
+    Ok(Asking(answered))
 }
 
 impl fmt::Debug for Line {
@@ -332,9 +355,9 @@ impl Connection {
     }
 
     /// What the session has answered itself and the relay must know of.
-    pub(super) fn tell_relay(&mut self, method: Option<Method>) {
+    pub(super) fn tell_relay(&mut self, message: &Message) {
         let Some(hop) = &mut self.hop else { return };
-        match method {
+        match message.method() {
             Some(
                 Method::ResourcesSubscribe
                 | Method::ResourcesUnsubscribe
@@ -345,6 +368,9 @@ impl Connection {
                 if let Some(level) = self.session.legacy_log_level() {
                     hop.relay.set_log_level(&hop.caller, level);
                 }
+            }
+            Some(Method::RootsListChanged | Method::Progress) => {
+                hop.relay.noted(&hop.caller, message);
             }
             _ => {}
         }

@@ -60,20 +60,28 @@ pub fn question_to_legacy(
     let method = Method::parse(&request.method)
         .filter(|method| is_question(*method))
         .ok_or_else(|| format!("{} is no question to a client", shorten(&request.method)))?;
-    let params = legacy_params(method, params, Revision::V2026_07_28, client, elicitation_id)?;
+    let params =
+        legacy_params(method, params, (Revision::V2026_07_28, client), elicitation_id, None)?;
     Ok((method, params))
 }
 
-/// A legacy upstream's own request as the params (JSON) for a legacy client of another revision. The
-/// progress token is left out: tokens of several upstreams would meet at the client.
+/// A legacy upstream's own request as the params (JSON) for a legacy client of another revision. One
+/// that asks for progress gets `token` in place of its own, which other upstreams may use as well, or
+/// none.
 ///
 /// # Errors
 /// A sentence that says why the client's revision cannot ask it.
-pub fn question(ask: &Message, from: Revision, client: Revision) -> Result<Vec<u8>, String> {
+pub fn question(
+    ask: &Message,
+    from: Revision,
+    client: Revision,
+    token: Option<u64>,
+) -> Result<Vec<u8>, String> {
     let method = ask.method().filter(|method| is_question(*method));
     let method = method
         .ok_or_else(|| format!("{} is no question to a client", shorten(&ask.method_name())))?;
-    legacy_params(method, ask.part(Part::Params).unwrap_or(b"{}"), from, client, None)
+    let token = token.filter(|_| ask.part(Part::ProgressToken).is_some());
+    legacy_params(method, ask.part(Part::Params).unwrap_or(b"{}"), (from, client), None, token)
 }
 
 const fn is_question(method: Method) -> bool {
@@ -84,9 +92,9 @@ const fn is_question(method: Method) -> bool {
 fn legacy_params(
     method: Method,
     params: &[u8],
-    from: Revision,
-    client: Revision,
+    (from, client): (Revision, Revision),
     elicitation_id: Option<&str>,
+    token: Option<u64>,
 ) -> Result<Vec<u8>, String> {
     if !method.exists_in(client) {
         return Err(format!("revision {client} has no {method}"));
@@ -107,6 +115,9 @@ fn legacy_params(
         match &*found.name() {
             "_meta" => object.object("_meta", |meta| {
                 copy_meta(found.value, from.era() == Era::Modern, meta);
+                if let Some(token) = token {
+                    meta.member(PROGRESS_TOKEN, token.to_string().as_bytes());
+                }
             }),
             "task" if client != from => {}
             "mode" if elicits && old => {}

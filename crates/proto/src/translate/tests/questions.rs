@@ -29,7 +29,7 @@ fn legacy(method: &str, params: &Value, to: Revision, id: Option<&str>) -> Resul
         value(params)
     });
     if id.is_none() {
-        let same = question(&ask(method, params), AUTUMN, to).map(value);
+        let same = question(&ask(method, params), AUTUMN, to, None).map(value);
         assert_eq!(same, modern, "{method} at {to}");
     }
     modern
@@ -136,18 +136,18 @@ fn questions_leave_the_hop_behind() {
     assert_eq!(entry, json!({"method": ROOTS, "params": {}}));
     let bare = scan(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
     assert_eq!(value(question_to_modern(&bare).unwrap()), json!({"method": ROOTS, "params": {}}));
-    assert_eq!(value(question(&bare, OLDEST, AUTUMN).unwrap()), json!({}));
+    assert_eq!(value(question(&bare, OLDEST, AUTUMN, None).unwrap()), json!({}));
 
     let refused = question_to_modern(&ask("tools/call", &json!({}))).unwrap_err();
     assert_eq!(refused.code, crate::Code::METHOD_NOT_FOUND);
     let empty = scan(r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create"}"#);
     assert_eq!(question_to_modern(&empty).unwrap_err().code, crate::Code::INVALID_PARAMS);
-    assert!(question(&ask("ping", &json!({})), OLDEST, AUTUMN).is_err());
+    assert!(question(&ask("ping", &json!({})), OLDEST, AUTUMN, None).is_err());
     let entry: InputRequest = serde_json::from_str(r#"{"method":"later/ask"}"#).unwrap();
     assert!(question_to_legacy(&entry, AUTUMN, None).unwrap_err().contains("later/ask"));
 
     // Between legacy peers a task stays a task.
-    let got = value(question(&ask(ELICIT, &params), AUTUMN, AUTUMN).unwrap());
+    let got = value(question(&ask(ELICIT, &params), AUTUMN, AUTUMN, None).unwrap());
     let mut expected = params;
     expected["_meta"].as_object_mut().unwrap().remove("progressToken");
     assert_eq!(got, expected);

@@ -1,0 +1,159 @@
+//! Whom a worker speaks for: a session that has a worker of its own is introduced to an upstream of
+//! `initialize` by its own name and with its own capabilities.
+//!
+//! So a spare worker of `per_session` is started and connected, and waits with its handshake until a
+//! session comes. One worker more speaks for the gateway: it reads the lists and hears of their
+//! changes, and no session gets it.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use mcplane::proto::message::Message;
+use mcplane::proto::translate;
+use mcplane::proto::types::{ClientCapabilities, Implementation};
+use mcplane::proto::version::{Era, Revision};
+use mcplane::server::relay::{Caller, Line, Relayed};
+use tokio::sync::Notify;
+
+use super::call::Call;
+use super::pool::Pool;
+use super::sides::Side;
+use super::worker::{Command, State, Worker};
+use crate::config::Mode;
+
+/// A session with workers of its own, as it introduced itself.
+pub(crate) struct Client {
+    pub(crate) info: Implementation,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) revision: Revision,
+    pub(crate) caller: Caller,
+    /// The way to it for what belongs to none of its calls.
+    pub(crate) line: Line,
+}
+
+impl Client {
+    /// One of `initialize`; others introduce themselves with each request.
+    fn of(request: &Relayed) -> Option<Self> {
+        if request.revision().era() != Era::Legacy || request.caller().connection.is_none() {
+            return None;
+        }
+        Some(Self {
+            info: serde_json::from_slice(request.client_info()?).ok()?,
+            capabilities: serde_json::from_slice(request.capabilities()).ok()?,
+            revision: request.revision(),
+            caller: request.caller().clone(),
+            line: request.line(),
+        })
+    }
+}
+
+/// Whom a worker speaks for. Decided once, before its first handshake.
+#[derive(Default)]
+pub(crate) struct Greeting {
+    /// `None` inside is the gateway.
+    of: OnceLock<Option<Arc<Client>>>,
+    decided: Notify,
+}
+
+impl Greeting {
+    /// `false` if it was decided already.
+    pub(super) fn decide(&self, client: Option<Arc<Client>>) -> bool {
+        let is_new = self.of.set(client).is_ok();
+        self.decided.notify_one();
+        is_new
+    }
+
+    /// Waits until it is decided. Cancel safe.
+    pub(super) async fn decided(&self) {
+        while self.of.get().is_none() {
+            self.decided.notified().await;
+        }
+    }
+
+    /// The client; the gateway itself if nothing was decided before.
+    pub(super) fn settle(&self) -> Option<&Arc<Client>> {
+        self.of.get_or_init(|| None).as_ref()
+    }
+
+    /// The client, if it speaks for one.
+    pub(crate) fn client(&self) -> Option<&Arc<Client>> {
+        self.of.get()?.as_ref()
+    }
+
+    fn is_of_gateway(&self) -> bool {
+        matches!(self.of.get(), Some(None))
+    }
+}
+
+impl Pool {
+    /// Whether sessions are introduced to this upstream, or may be once it is known.
+    pub(super) fn introduces(&self) -> bool {
+        self.settings.mode == Mode::PerSession && self.learned.may_be_legacy()
+    }
+
+    /// The client of a call that has workers of its own.
+    pub(super) fn client_of(&self, call: &Call) -> Option<Arc<Client>> {
+        if !self.introduces() {
+            return None;
+        }
+        call.seat().request.as_ref().and_then(Client::of).map(Arc::new)
+    }
+
+    /// A spare worker for a session.
+    pub(super) fn take_spare(&self, client: Option<&Arc<Client>>) -> Option<Arc<Worker>> {
+        if !self.introduces() {
+            return self.common.take(|_| true);
+        }
+        self.common.take(|worker| worker.greeting.decide(client.cloned()))
+    }
+
+    /// Whether a worker waits with its handshake for a session: one has to speak for the gateway, to
+    /// find out what the upstream speaks and offers.
+    pub(super) fn waits_for_client(&self, worker: &Worker) -> bool {
+        let is_spare = self.introduces() && worker.greeting.of.get().is_none();
+        is_spare && self.learned.is_met_as_legacy() && self.is_spoken_for()
+    }
+
+    /// Whether a worker speaks for the gateway here, where one has to.
+    fn is_spoken_for(&self) -> bool {
+        let speaks = |worker: &Arc<Worker>| {
+            worker.greeting.is_of_gateway() && worker.state() != State::Leaving
+        };
+        !matches!(self.side, Side::Own) || self.common.workers.load().iter().any(speaks)
+    }
+
+    /// A worker is ready: if one has to speak for the gateway from now on, there is to be one more.
+    pub(super) fn make_room_for_speaker(self: &Arc<Self>) {
+        if self.speakers() > 0 && !self.has_speaker.swap(true, Ordering::AcqRel) {
+            self.places.add_permits(1);
+            let keys = self.keyed().len();
+            self.restock(keys);
+        }
+    }
+
+    /// Passes a notification of a client on to the workers that speak for it: to others it is not theirs.
+    pub(crate) fn tell_workers_of(&self, caller: &Caller, note: &Message) {
+        let mut out = Vec::new();
+        translate::change(note, None, &mut out);
+        for worker in self.workers_of(caller) {
+            if worker.greeting.client().is_some() && worker.peer.load().is_some() {
+                let _ = worker.send(Command::Note(worker.life(), out.clone()));
+            }
+        }
+    }
+
+    /// Spare workers that there are to be beside those for `workers`.
+    pub(super) fn speakers(&self) -> usize {
+        let is_met = matches!(self.side, Side::Own) && self.learned.is_met_as_legacy();
+        usize::from(self.introduces() && is_met)
+    }
+
+    /// A healthy worker to read the lists from: rather one that speaks for the gateway, since what a
+    /// client is offered may depend on what it can do.
+    pub(super) fn reader(&self) -> Option<Arc<Worker>> {
+        let mut workers = self.workers();
+        workers.retain(|worker| worker.state() == State::Healthy);
+        let general = workers.iter().position(|worker| worker.greeting.client().is_none());
+        (!workers.is_empty()).then(|| workers.swap_remove(general.unwrap_or(0)))
+    }
+}
