@@ -6,8 +6,9 @@
 
 mod absent;
 mod reader;
+mod streams;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -22,7 +23,6 @@ use tokio::time::sleep_until;
 
 use super::classify::Payload;
 use super::keep::{Keep, Kept};
-use super::log::Log;
 use super::refusal::Refusal;
 use super::{Body, SESSION, json};
 use crate::budget::{Budget, Charge};
@@ -30,6 +30,7 @@ use crate::error::Error;
 use crate::random;
 use crate::server::{Connection, Service, Then};
 pub(super) use reader::Reader;
+use streams::Streams;
 
 /// Finished streams of one session that are kept to be sent again.
 const FINISHED_MAX: usize = 16;
@@ -158,8 +159,7 @@ pub(super) struct Session {
 
 struct State {
     connection: Connection,
-    /// The streams that are open or can be sent again, by number.
-    logs: BTreeMap<u64, Log>,
+    logs: Streams,
     routes: u64,
     readers: u64,
     used: Instant,
@@ -192,7 +192,7 @@ impl Session {
         let connection = Connection::new(service.of(principal.clone())).lasting().routed();
         let state = State {
             connection,
-            logs: BTreeMap::from([(ALONE, Log::new())]),
+            logs: Streams::new(),
             routes: ALONE,
             readers: 0,
             used: Instant::now(),
@@ -221,26 +221,30 @@ impl Session {
     pub(super) fn post(self: &Arc<Self>, payload: Payload) -> Opened {
         let mut state = self.lock();
         state.used = Instant::now();
-        if matches!(payload, Payload::Batch(_)) && !state.connection.session.takes_batches() {
+        let is_batch = matches!(payload, Payload::Batch(_));
+        if is_batch && !state.connection.session.takes_batches() {
             let mut body = Vec::new();
             let why = "batches are not part of this session's revision";
             write::error(&mut body, None, &ErrorObject::new(Code::INVALID_REQUEST, why));
             return Opened::Refused(body);
         }
+        let before = state.connection.session.in_flight();
         let route = state.take(payload);
         if let Some(answer) = state.take_answer(route) {
             return if answer.is_empty() { Opened::Nothing } else { Opened::Answer(answer) };
         }
         let (out, cuts) = state.connection.take_cuts();
         let is_answered = cuts.iter().any(|cut| cut.route == Some(route));
-        let opens = !state.is_single && (is_answered || state.connection.awaits(route));
+        let awaits = match is_batch {
+            true => state.connection.awaits(route),
+            false => state.connection.session.in_flight() > before,
+        };
+        let opens = !state.is_single && (is_answered || awaits);
         let number = state.attach();
         if opens {
             // With its reader, or what is said already would be forgotten.
             state.forget_finished();
-            let mut log = Log::new();
-            log.attach(number, None);
-            state.logs.insert(route, log);
+            state.logs.attach(route, number, None);
         }
         state.sort(&out, &cuts);
         drop(state);
@@ -264,11 +268,11 @@ impl Session {
         let mut state = self.lock();
         let number = state.attach();
         let (has_priming, routes) = (state.has_priming(), state.routes);
-        let Some(log) = state.logs.get_mut(&route).filter(|log| log.has(last)) else {
-            let is_known = state.logs.get(&route).is_none_or(|log| log.had(last));
+        if !state.logs.get(route).is_some_and(|log| log.has(last)) {
+            let is_known = state.logs.get(route).is_none_or(|log| log.had(last));
             return Err(if route <= routes && is_known { absent::forgotten() } else { unknown() });
-        };
-        log.attach(number, last);
+        }
+        let log = state.logs.attach(route, number, last);
         let first = if last.is_none() { log.begin(route, has_priming) } else { None };
         drop(state);
         self.tend();
@@ -280,9 +284,7 @@ impl Session {
         let mut state = self.lock();
         state.is_single = true;
         let number = state.attach();
-        if let Some(log) = state.logs.get_mut(&ALONE) {
-            log.attach(number, None);
-        }
+        state.logs.attach(ALONE, number, None);
         drop(state);
         Reader { session: Arc::clone(self), route: ALONE, number, first: Some(first) }
     }
@@ -303,7 +305,7 @@ impl Session {
     /// Since when nothing runs and nobody listens; `None` if that is not so.
     fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
-        let idle = state.connection.is_idle() && !state.logs.values().any(Log::is_watched);
+        let idle = state.connection.is_idle() && !state.logs.is_any_read();
         idle.then_some(state.used)
     }
 
@@ -312,7 +314,7 @@ impl Session {
         let mut state = self.lock();
         state.is_closing = true;
         let idle = state.connection.is_idle();
-        if let (false, Some(alone)) = (state.is_single, state.logs.get_mut(&ALONE)) {
+        if let (false, Some(alone)) = (state.is_single, state.logs.get_mut(ALONE)) {
             alone.end();
         }
         drop(state);
@@ -325,7 +327,7 @@ impl Session {
     fn end(&self) {
         let mut state = self.lock();
         state.connection.stop();
-        state.logs.values_mut().for_each(Log::end);
+        state.logs.end_all();
         drop(state);
         self.ended.notify_one();
     }
@@ -371,7 +373,7 @@ impl State {
                 false => (cut.route.unwrap_or(ALONE), cut.then == Then::End),
             };
             // Without one, the client has given up the answer that this belongs to.
-            let Some(log) = self.logs.get_mut(&route) else { continue };
+            let Some(log) = self.logs.get_mut(route) else { continue };
             // Somebody waits for an answer, and for a question.
             log.push(line, matches!(cut.then, Then::End | Then::Answer));
             if ends {
@@ -380,8 +382,10 @@ impl State {
             if cut.then == Then::ComeBack && can_come_back {
                 log.send_away();
             }
+            if ends {
+                self.logs.forget_done(route);
+            }
         }
-        self.logs.retain(|route, log| *route == ALONE || !log.is_done());
     }
 
     fn sort_all(&mut self) {
@@ -403,18 +407,16 @@ impl State {
 
     /// Makes room for another finished stream.
     fn forget_finished(&mut self) {
-        let finished = |(route, log): (&u64, &Log)| {
-            (*route != ALONE && log.ended && !log.is_watched()).then_some(*route)
-        };
-        let mut all: Vec<u64> = self.logs.iter().filter_map(finished).collect();
-        let mut bytes: usize =
-            all.iter().filter_map(|route| self.logs.get(route)).map(Log::bytes).sum();
+        let finished = self.logs.unread().filter(|(route, log)| *route != ALONE && log.ended);
+        let all: Vec<_> = finished.map(|(route, log)| (route, log.bytes())).collect();
+        let mut bytes: usize = all.iter().map(|(_, bytes)| bytes).sum();
         // The oldest first: their numbers are the lowest.
-        all.reverse();
-        while let Some(route) = all.pop()
-            && (all.len() >= FINISHED_MAX || bytes > FINISHED_BYTES_MAX)
-        {
-            bytes -= self.logs.remove(&route).map_or(0, |log| log.bytes());
+        for (left, (route, its)) in (1..=all.len()).rev().zip(&all) {
+            if left <= FINISHED_MAX && bytes <= FINISHED_BYTES_MAX {
+                return;
+            }
+            bytes -= its;
+            self.logs.remove(*route);
         }
     }
 }

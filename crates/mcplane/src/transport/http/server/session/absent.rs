@@ -37,23 +37,20 @@ impl Session {
 impl State {
     /// Bytes that are kept for nobody who is there.
     fn abandoned(&self) -> usize {
-        self.logs.values().filter(|log| !log.is_watched()).map(Log::bytes).sum()
+        self.logs.unread().map(|(_, log)| log.bytes()).sum()
     }
 
     /// Forgets the oldest stream that nobody reads and that keeps something, the one of what belongs
     /// to no request last. `false` if there is none, or only one and `but_one` is to stay.
     fn forget_oldest(&mut self, but_one: bool) -> bool {
-        let keeps =
-            |(route, log): (&u64, &Log)| (!log.is_watched() && log.bytes() > 0).then_some(*route);
-        let mut keeping = self.logs.iter().filter_map(keeps);
-        let first = keeping.next();
-        let second = keeping.next();
-        match (first, second) {
-            (Some(ALONE), Some(route)) => drop(self.logs.remove(&route)),
+        let keeps = |(route, log): (u64, &Log)| (log.bytes() > 0).then_some(route);
+        let mut keeping = self.logs.unread().filter_map(keeps);
+        let first_two = (keeping.next(), keeping.next());
+        drop(keeping);
+        match first_two {
             (None, _) => return false,
             (Some(_), None) if but_one => return false,
-            (Some(ALONE), None) => drop(self.logs.insert(ALONE, Log::new())),
-            (Some(route), _) => drop(self.logs.remove(&route)),
+            (Some(ALONE), Some(route)) | (Some(route), _) => drop(self.logs.remove(route)),
         }
         true
     }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::super::body::Source;
 use super::super::log::Taken;
 use super::super::{Answer, Body, Permit, Reply};
-use super::{ALONE, Session, State};
+use super::{Session, State};
 
 /// How long the headers of an answer wait for a handler that says nothing. Then the client gets a
 /// stream that it can resume.
@@ -44,7 +44,7 @@ impl Reader {
         let mut state = self.session.lock();
         let has_priming = state.has_priming();
         let State { logs, connection, .. } = &mut *state;
-        let Some(log) = logs.get_mut(&self.route) else {
+        let Some(log) = logs.get_mut(self.route) else {
             drop(state);
             return self.stream(permit);
         };
@@ -81,7 +81,7 @@ impl Reader {
         }
         let mut state = self.session.lock();
         let State { logs, connection, .. } = &mut *state;
-        let Some(log) = logs.get_mut(&self.route) else { return Poll::Ready(None) };
+        let Some(log) = logs.get_mut(self.route) else { return Poll::Ready(None) };
         match log.take(self.route, self.number, cx.waker(), connection.budget()) {
             Taken::Events(events) => Poll::Ready(Some(events)),
             Taken::End => Poll::Ready(None),
@@ -91,7 +91,7 @@ impl Reader {
 
     fn poll_news(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.session.lock();
-        let Some(log) = state.logs.get_mut(&self.route) else { return Poll::Ready(()) };
+        let Some(log) = state.logs.get_mut(self.route) else { return Poll::Ready(()) };
         match log.wait(self.number, cx.waker()) {
             true => Poll::Ready(()),
             false => Poll::Pending,
@@ -103,12 +103,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.session.lock();
         state.used = Instant::now();
-        if let Some(log) = state.logs.get_mut(&self.route) {
-            log.detach(self.number);
-            if self.route != ALONE && log.is_done() {
-                state.logs.remove(&self.route);
-            }
-        }
+        state.logs.detach(self.route, self.number);
         let is_single = state.is_single;
         drop(state);
         if is_single {
