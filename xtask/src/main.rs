@@ -37,6 +37,7 @@ cargo xtask CHORE
   speed gateway [ROUNDS]
                    gateways over one warm stdio server, beside the null relay and peers
   speed ladder     three kinds of tool with 1 to 100 calls in flight, over 1 worker and over 4
+  speed overload   five times as many calls as a gateway can answer
   speed cross      one HTTP server seen by the lab, by wrk and by oha
   docs             the API documentation, in target/doc
 
@@ -78,6 +79,7 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         }
         ["speed", "cross"] => speed::cross(root),
         ["speed", "ladder"] => speed::ladder(root),
+        ["speed", "overload"] => speed::overload(root),
         ["docs"] => check::docs(root),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");

@@ -7,6 +7,7 @@
 mod cross;
 mod gateway;
 mod ladder;
+mod overload;
 mod peers;
 mod serving;
 
@@ -25,6 +26,7 @@ use crate::run::{cargo, output, run, step};
 pub use cross::cross;
 pub use gateway::{ROUNDS_DEFAULT as GATEWAY_ROUNDS_DEFAULT, gateway};
 pub use ladder::ladder;
+pub use overload::overload;
 
 /// Rounds: medians of an odd number.
 pub const ROUNDS_DEFAULT: usize = 5;
