@@ -32,7 +32,8 @@ cargo xtask CHORE
   icount [--update]
                    instructions per operation in bench/icount against the committed baseline;
                    needs valgrind; --update writes the baseline
-  speed [http]     echo over stdio, or HTTP, beside the floor and peers, in turns on one core;
+  speed [stdio|http [ROUNDS]]
+                   echo over stdio, or HTTP, beside the floor and peers, in turns on one core;
                    writes bench/results/
   speed gateway [ROUNDS]
                    gateways over one warm stdio server, beside the null relay and peers
@@ -42,6 +43,10 @@ cargo xtask CHORE
   docs             the API documentation, in target/doc
 
 With CI set in the environment nothing may be skipped.";
+
+fn rounds_of(word: &str) -> anyhow::Result<usize> {
+    word.parse().context("speed takes a number of rounds")
+}
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -73,10 +78,10 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         ["icount", "--update"] => icount::icount(root, icount::Against::Nothing),
         ["speed"] => speed::speed(root, speed::ROUNDS_DEFAULT, speed::Over::Stdio),
         ["speed", "http"] => speed::speed(root, speed::ROUNDS_DEFAULT, speed::Over::Http),
+        ["speed", "stdio", rounds] => speed::speed(root, rounds_of(rounds)?, speed::Over::Stdio),
+        ["speed", "http", rounds] => speed::speed(root, rounds_of(rounds)?, speed::Over::Http),
         ["speed", "gateway"] => speed::gateway(root, speed::GATEWAY_ROUNDS_DEFAULT),
-        ["speed", "gateway", rounds] => {
-            speed::gateway(root, rounds.parse().context("speed gateway takes a number of rounds")?)
-        }
+        ["speed", "gateway", rounds] => speed::gateway(root, rounds_of(rounds)?),
         ["speed", "cross"] => speed::cross(root),
         ["speed", "ladder"] => speed::ladder(root),
         ["speed", "overload"] => speed::overload(root),
