@@ -16,10 +16,12 @@ use crate::catalog::{Changes, Kind, Naming, Route, Server, Snapshot};
 use crate::config::Mode;
 use crate::upstream::Upstream;
 use crate::upstream::keyed::Key;
+use crate::watches::Watches;
 
 /// One endpoint's worth of servers.
 pub(crate) struct Face {
     view: ArcSwap<View>,
+    pub(crate) watches: Watches,
     service: OnceLock<Service>,
 }
 
@@ -40,7 +42,8 @@ pub(crate) struct View {
 
 impl Face {
     pub(crate) fn new(view: View) -> Self {
-        Self { view: ArcSwap::from_pointee(view), service: OnceLock::new() }
+        let (watches, service) = (Watches::default(), OnceLock::new());
+        Self { view: ArcSwap::from_pointee(view), watches, service }
     }
 
     pub(crate) fn view(&self) -> arc_swap::Guard<Arc<View>> {
@@ -60,6 +63,7 @@ impl Face {
     pub(crate) fn show(&self, view: View, announced: Changes) -> Changes {
         let old = self.view.swap(Arc::new(view));
         let view = self.view();
+        self.watches.follow(&view);
         let (mut changes, has) = (announced, &view.config.features);
         changes.tools &= has.tools;
         changes.prompts &= has.prompts;
@@ -97,6 +101,11 @@ impl View {
         let is_free = |one: &Arc<Upstream>| one.pool.settings.tools.concurrency.is_empty();
         let is_open = self.is_own && self.upstreams.iter().all(is_free);
         self.snapshot.unlisted(kind).filter(|_| is_open)
+    }
+
+    /// The server that has a resource.
+    pub(crate) fn owner(&self, uri: &str) -> Option<&Arc<Upstream>> {
+        self.upstreams.get(self.snapshot.resource(uri)?.server)
     }
 
     /// What a client is told of the server.

@@ -24,6 +24,7 @@ mod pipeline;
 mod private;
 mod sync;
 mod upstream;
+mod watches;
 
 pub use gateway::{Gateway, Troubles};
 pub use upstream::start::{Connect, Connected, Connecting, Programs};

@@ -80,17 +80,11 @@ impl Relay for Face {
     }
 
     fn watch(&self, caller: &Caller, uri: &str) {
-        let view = self.view();
-        if let Some(upstream) = owner(&view, uri) {
-            upstream.watched.begin(&upstream.pool, caller, uri);
-        }
+        self.watches.begin(&self.view(), caller, uri);
     }
 
     fn unwatch(&self, caller: &Caller, uri: &str) {
-        // Its upstream may have changed meanwhile: whoever has it noted lets it go.
-        for upstream in &self.view().upstreams {
-            upstream.watched.end(&upstream.pool, caller, uri);
-        }
+        self.watches.end(&self.view(), caller, uri);
     }
 
     fn set_log_level(&self, caller: &Caller, level: &LogLevel) {
@@ -202,10 +196,6 @@ fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObj
 }
 
 /// The upstream through which a resource is watched.
-fn owner<'a>(view: &'a View, uri: &str) -> Option<&'a Arc<Upstream>> {
-    view.upstreams.get(view.snapshot.resource(uri)?.server)
-}
-
 /// The upstream's own name of a tool whose calls are counted.
 fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<Arc<str>> {
     if upstream.pool.settings.tools.concurrency.is_empty() || request.method() != Method::ToolsCall

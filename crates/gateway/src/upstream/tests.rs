@@ -189,6 +189,44 @@ async fn a_name_and_a_uri_of_another_server_are_told_once_and_shown() {
     gateway.close().await;
 }
 
+/// A list that names a resource may come later than the client that watches it.
+#[tokio::test]
+async fn a_resource_is_watched_at_the_server_that_turns_out_to_have_it() {
+    let folder = std::env::temp_dir().join(format!("mcplane-watch-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let note = |name: &str| folder.join(name);
+    // Each subscription is noted in a file; the server `two` takes its time.
+    let server = |name: &str, uri: &str, late: &str| {
+        let mut server = offering(name, uri);
+        let told = format!(
+            r#"*'"resources/subscribe"'*) echo "$line" >> {:?}; say '{{}}' ;;"#,
+            note(name)
+        );
+        let script =
+            server.args[1].replace("*'\"tools/list\"'*)", &format!("{told}\n*'\"tools/list\"'*)"));
+        let script = script.replace(r#""resources":{}"#, r#""resources":{"subscribe":true}"#);
+        server.args[1] = format!("sleep {late}\n{script}");
+        server
+    };
+    let mut config = with(server("one", "x:1", "0"));
+    config.servers.insert("two", server("two", "x:2", "1"));
+    let gateway = Gateway::start(config).unwrap();
+    one(&gateway, |status| status.offers.is_some()).await;
+    let mut client = raw::raw(&gateway);
+    client.initialize(serde_json::json!({})).await;
+    client.request(1, "resources/subscribe", serde_json::json!({"uri": "x:2"})).await;
+    assert_eq!(client.hear().await["id"], 1);
+    let began = Instant::now();
+    while !note("two").exists() {
+        assert!(began.elapsed() < LIMIT, "the server that has it was not told");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let told = std::fs::read_to_string(note("two")).unwrap();
+    assert!(told.contains("x:2"), "{told}");
+    gateway.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// A server of which one list fails and one never comes.
 const PARTLY: &str = r#"
 say() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
