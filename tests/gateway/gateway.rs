@@ -3,7 +3,7 @@
 use std::{
     cell::Cell,
     fs,
-    io::{BufRead as _, BufReader, Read},
+    io::{self, BufRead as _, BufReader, Read},
     net::SocketAddr,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
@@ -78,24 +78,44 @@ impl Gateway {
         Self::start_by(command, folder, &["--config", "mcplane.toml"])
     }
 
+    /// A gateway whose standard error nobody reads any more.
+    #[allow(dead_code, reason = "not for `attacks`")]
+    pub fn serve_unheard(settings: &str) -> Self {
+        let (folder, (_, unread)) = (folder(), io::pipe().unwrap());
+        write(&folder, settings);
+        let words = ["--config", "mcplane.toml"];
+        Self::start_to(Command::new(binary()), folder, &words, Some(unread))
+    }
+
     fn start(folder: PathBuf, words: &[&str]) -> Self {
         Self::start_by(Command::new(binary()), folder, words)
     }
 
-    fn start_by(mut command: Command, folder: PathBuf, words: &[&str]) -> Self {
+    fn start_by(command: Command, folder: PathBuf, words: &[&str]) -> Self {
+        Self::start_to(command, folder, words, None)
+    }
+
+    fn start_to(
+        mut command: Command,
+        folder: PathBuf,
+        words: &[&str],
+        err: Option<io::PipeWriter>,
+    ) -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let mark = format!("gateway-{}-{number}", std::process::id());
         command.arg("serve").args(words).current_dir(&folder);
         command.env(MARK, &mark).env("HOME", &folder).env("XDG_STATE_HOME", folder.join("state"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(err.map_or_else(Stdio::piped, Stdio::from));
         let mut child = command.process_group(0).spawn().unwrap();
         // The client of the stdio listener reads the output itself.
         let out = match words.contains(&"stdio") {
             true => Said::default(),
             false => gather(child.stdout.take().unwrap()),
         };
-        let err = gather(child.stderr.take().unwrap());
+        // The pipe of somebody else is for nobody here.
+        let err = child.stderr.take().map_or_else(Said::default, gather);
         let gateway = Self { child, mark, folder, out, err };
         if !words.contains(&"stdio") {
             gateway.addresses(1);

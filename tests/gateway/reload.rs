@@ -1,6 +1,6 @@
 //! Settings that change while the gateway runs.
 
-use std::thread;
+use std::{thread, time::Duration};
 
 use serde_json::json;
 
@@ -160,6 +160,34 @@ fn sighup_reads_it_again() {
     gateway.offers("new", "echo");
     assert_eq!(gateway.pids("good"), pids);
     neighbours.are_well();
+}
+
+/// How long a call may take is another matter at once, for the workers that run.
+#[test]
+fn other_times_hold_at_once() {
+    let slow = |timeout: &str| format!("call_timeout = {timeout:?}\n{}", bad("", &[]));
+    let gateway = Gateway::serve(&slow("300s"));
+    gateway.offers("bad", "sleep");
+    let pids = gateway.pids("bad");
+    gateway.rewrite(&slow("1s"));
+    gateway.says("was read again");
+    let mut client = gateway.modern("bad");
+    let response = client.call("sleep", json!({"ms": 15_000}));
+    assert_eq!(response["error"]["code"], -31_998, "{response}");
+    assert_eq!(gateway.pids("bad"), pids);
+    assert!(!gateway.said().contains("next start"), "{}", gateway.said());
+}
+
+/// Nobody reads what it says: it goes on all the same.
+#[test]
+fn a_closed_standard_error_ends_nothing() {
+    let gateway = Gateway::serve_unheard(&good());
+    gateway.rewrite("this is no file of settings");
+    thread::sleep(Duration::from_secs(1));
+    gateway.rewrite(&(good() + &named("new", "", &[])));
+    gateway.offers("new", "echo");
+    gateway.rewrite(&(good() + &named("newer", "", &[])));
+    gateway.offers("newer", "echo");
 }
 
 /// What the listeners have cannot change while they run: it is said, and the rest is taken over.

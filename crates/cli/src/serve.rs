@@ -105,7 +105,7 @@ async fn serve(
     let mut troubles = gateway.troubles();
     let telling = tokio::spawn(async move {
         while let Some(trouble) = troubles.next().await {
-            eprintln!("mcplane: {trouble}");
+            say(&trouble);
         }
     });
     let reporting = tokio::spawn(report(gateway.clone(), doors.url().map(str::to_owned)));
@@ -138,6 +138,11 @@ async fn serve(
         () = twice => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line for whoever runs the gateway, on standard error: nobody need read it.
+fn say(line: &str) {
+    to_stderr(&format!("mcplane: {line}\n"));
 }
 
 /// SIGINT and SIGTERM; none is missed from the moment that this is made.
@@ -181,7 +186,7 @@ fn load(path: &Path) -> anyhow::Result<Config> {
     let config = Config::load(path).map_err(|error| anyhow::anyhow!("{error}"))?;
     if config.servers.iter().all(|(_, server)| server.disabled) {
         let why = if config.servers.is_empty() { "" } else { " that are not disabled" };
-        eprintln!("mcplane: no servers{why} in {}", path.display());
+        say(&format!("no servers{why} in {}", path.display()));
     }
     Ok(config)
 }
@@ -224,10 +229,10 @@ fn warn_of_open_doors(config: &Config) {
     let settings = &config.gateway;
     let is_open = |listen: &&Listen| listen.is_public() && settings.tokens.is_empty();
     for listen in settings.listen.iter().filter(is_open) {
-        eprintln!(
-            "mcplane: warning: whoever reaches {listen} can call every tool, for nobody needs a token \
+        say(&format!(
+            "warning: whoever reaches {listen} can call every tool, for nobody needs a token \
              (gateway.tokens)"
-        );
+        ));
     }
 }
 
@@ -243,7 +248,7 @@ async fn report(gateway: Gateway, url: Option<String>) {
                 offers.tools, offers.resources, offers.prompts
             )
         });
-        eprintln!("{}: {}{offers}{at}", server.name, server.state.replace('_', " "));
+        to_stderr(&format!("{}: {}{offers}{at}\n", server.name, server.state.replace('_', " ")));
     }
 }
 
@@ -259,7 +264,7 @@ async fn reload(
     let mut changes = match changes {
         Ok(changes) => changes,
         Err(error) => {
-            eprintln!("mcplane: changes of {} are not seen: {error}", path.display());
+            say(&format!("changes of {} are not seen: {error}", path.display()));
             return;
         }
     };
@@ -284,8 +289,8 @@ async fn reload(
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(()) => eprintln!("mcplane: {} was read again", path.display()),
-            Err(error) => to_stderr(&format!("mcplane: nothing was changed: {error:#}\n")),
+            Ok(()) => say(&format!("{} was read again", path.display())),
+            Err(error) => say(&format!("nothing was changed: {error:#}")),
         }
     }
 }
@@ -317,14 +322,9 @@ fn restart_needed(started: &Config, new: &Config) {
         ("tokens", old.tokens.is_empty() != new.tokens.is_empty()),
         ("accept_rate", old.accept_rate != new.accept_rate),
         ("state_dir", old.state_dir != new.state_dir),
-        ("call_timeout", old.call_timeout != new.call_timeout),
-        ("question_timeout", old.question_timeout != new.question_timeout),
-        ("list_deadline", old.list_deadline != new.list_deadline),
         ("start_parallel", old.start_parallel != new.start_parallel),
-        ("drain", old.drain != new.drain),
-        ("ready", old.ready != new.ready),
     ];
     for (key, _) in changed.iter().filter(|(_, changed)| *changed) {
-        eprintln!("mcplane: gateway.{key} changes with the next start");
+        say(&format!("gateway.{key} changes with the next start"));
     }
 }

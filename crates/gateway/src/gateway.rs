@@ -22,6 +22,7 @@ use crate::config::{Config, Names, Server, key_path};
 use crate::face::{Face, View};
 use crate::listen::site::Site;
 use crate::upstream::keyed::Key;
+use crate::upstream::pool::Times;
 use crate::upstream::start::{Connect, Programs};
 use crate::upstream::{Means, News, Upstream, WORDS_MAX, all_ready};
 
@@ -239,7 +240,10 @@ impl Gateway {
         for (name, server) in config.servers.iter().filter(|(_, server)| !server.disabled) {
             let same = was(name).filter(|upstream| is_same(&upstream.pool.settings, server));
             let upstream = match same {
-                Some(upstream) => Arc::clone(upstream),
+                Some(upstream) => {
+                    upstream.pool.shared.times.store(Arc::new(Times::of(&config.gateway)));
+                    Arc::clone(upstream)
+                }
                 None => Upstream::start(
                     name,
                     server,

@@ -57,7 +57,7 @@ use crate::config::{Gateway as Settings, Server};
 use keyed::Key;
 use listening::Listens;
 use lists::{ListState, Reading, Step};
-use pool::{Heard, Pool, Trouble};
+use pool::{Heard, Pool, Times, Trouble};
 use start::Connect;
 use watch::Watched;
 use worker::{State, Worker};
@@ -144,8 +144,8 @@ impl Upstream {
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
         let (heard_in, heard) = mpsc::channel(WORDS_MAX);
-        let timeouts = (settings.call_timeout.limit(), settings.question_timeout.duration());
-        let pool = Pool::new(Arc::clone(&name), server.clone(), timeouts, means, heard_in);
+        let times = Times::of(settings);
+        let pool = Pool::new(Arc::clone(&name), server.clone(), times, means, heard_in);
         let kept = means.store.as_ref().map(|store| store.load(&name, &identity(server)));
         let kept = match kept {
             Some(Loaded::Offer(offer)) => Some(*offer),
@@ -170,8 +170,6 @@ impl Upstream {
             upstream: Arc::clone(&upstream),
             store: means.store.clone(),
             news: means.news.clone(),
-            patience: settings.list_deadline.duration(),
-            max_age: settings.list_max_age.limit(),
             announced: Changes::default(),
             unfounded: 0,
             due: None,
@@ -289,9 +287,6 @@ struct Ear {
     upstream: Arc<Upstream>,
     store: Option<Arc<Store>>,
     news: mpsc::Sender<News>,
-    patience: Duration,
-    /// How old lists may get that come without a time of their own.
-    max_age: Option<Duration>,
     /// What was said to have changed since a reading began.
     announced: Changes,
     /// Readings in a row for changes that were none.
@@ -396,7 +391,8 @@ impl Ear {
         let Some(peer) = worker.peer.load_full() else { return };
         let kept = self.upstream.offer.load_full();
         let pool = Arc::clone(&self.upstream.pool);
-        let mut reading = Reading::begin(pool, &worker, &peer, kept.as_deref(), self.patience);
+        let times = **pool.shared.times.load();
+        let mut reading = Reading::begin(pool, &worker, &peer, kept.as_deref(), times.list);
         reading.announced = std::mem::take(&mut self.announced);
         self.reading = Some(reading);
     }
@@ -406,7 +402,7 @@ impl Ear {
             Step::Read(kind, list) => {
                 self.note(kind, list.as_ref().err().map(|error| error.message.to_string()));
                 let Some(reading) = &mut self.reading else { return };
-                reading.take(kind, list, self.max_age);
+                reading.take(kind, list, self.upstream.pool.shared.times.load().list_age);
                 if reading.is_shown {
                     self.show();
                 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use mcplane::proto::error::ErrorObject;
 use mcplane::proto::method::Method;
@@ -31,7 +31,7 @@ use super::supervise;
 use super::worker::{Command, State, Worker, unavailable};
 use super::{Means, address};
 use crate::clock;
-use crate::config::{Policy, Server};
+use crate::config::{Gateway, Policy, Server};
 use crate::era::questions::Questions;
 
 /// Timeouts in a row after which a worker gets nothing before it has answered a probe.
@@ -99,9 +99,8 @@ pub(crate) struct Pool {
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    call_timeout: Option<Duration>,
-    /// How long a question may keep a place that others wait for.
-    pub(crate) question_timeout: Duration,
+    /// They change while it runs.
+    pub(crate) times: Arc<ArcSwap<Times>>,
     /// How many processes the gateway starts at the same time.
     pub(crate) starts: Arc<Semaphore>,
     pub(crate) connect: Arc<dyn Connect>,
@@ -122,6 +121,30 @@ pub(crate) struct Shared {
     pub(crate) refused: Arc<AtomicU64>,
 }
 
+/// How long the gateway's settings let things take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// A call, without an answer.
+    call: Option<Duration>,
+    /// A question, where others wait for its place.
+    pub(crate) question: Duration,
+    /// One list.
+    pub(crate) list: Duration,
+    /// How old lists may get that come without a time of their own.
+    pub(crate) list_age: Option<Duration>,
+}
+
+impl Times {
+    pub(crate) fn of(settings: &Gateway) -> Self {
+        Self {
+            call: settings.call_timeout.limit(),
+            question: settings.question_timeout.duration(),
+            list: settings.list_deadline.duration(),
+            list_age: settings.list_max_age.limit(),
+        }
+    }
+}
+
 /// What is wrong with an upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct Trouble {
@@ -135,7 +158,7 @@ impl Pool {
     pub(crate) fn new(
         name: Arc<str>,
         settings: Server,
-        (call_timeout, question_timeout): (Option<Duration>, Duration),
+        times: Times,
         means: &Means,
         heard: mpsc::Sender<Heard>,
     ) -> Arc<Self> {
@@ -144,8 +167,7 @@ impl Pool {
             turns.map(|(tool, max)| (tool.clone(), Arc::new(Semaphore::new(*max as usize))));
         let shared = Shared {
             name,
-            call_timeout,
-            question_timeout,
+            times: Arc::new(ArcSwap::from_pointee(times)),
             starts: Arc::clone(&means.starts),
             connect: Arc::clone(&means.connect),
             seal: means.seal.clone(),
@@ -227,8 +249,8 @@ impl Pool {
     }
 
     /// How long a call may go without an answer.
-    pub(crate) const fn patience(&self) -> Option<Duration> {
-        self.shared.call_timeout
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.shared.times.load().call
     }
 
     /// The answer to an upstream that asks for roots outside of any call.
@@ -410,7 +432,7 @@ impl Pool {
         for lane in self.lanes() {
             // Where no worker is about to be ready, waiting is like waiting for an answer.
             let is_lost = lane.workers.load().iter().all(does_not_answer);
-            let most = self.shared.call_timeout.filter(|_| is_lost).unwrap_or(patience);
+            let most = self.patience().filter(|_| is_lost).unwrap_or(patience);
             lane.expire(most.min(patience), |call| call.fail(&unavailable(&why)));
         }
     }

@@ -451,7 +451,7 @@ pub(super) fn tend(pool: &Arc<Pool>) {
             let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closing()) else { return };
             let approval = pool.settings.approval.duration();
             pool.expire_queues(QUEUE_TIME_MAX.max(approval));
-            pool.shared.questions.expire(pool.shared.question_timeout);
+            pool.shared.questions.expire(pool.shared.times.load().question);
             if let Some(after) = pool.settings.idle_stop.limit() {
                 if pool.settings.mode.is_keyed() {
                     pool.stop_idle(after);

@@ -1,6 +1,7 @@
 //! The streams of a session by their numbers, and which of them nobody reads: what is done for each
 //! request must not grow with the number of those that are open.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::log::Log;
@@ -29,7 +30,10 @@ impl Streams {
     /// A reader takes a stream over, from after the event `last`. It is opened if there is none.
     pub(super) fn attach(&mut self, route: u64, reader: u64, last: Option<u64>) -> &mut Log {
         self.unread.remove(&route);
-        let log = self.all.entry(route).or_insert_with(Log::new);
+        let log = match self.all.entry(route) {
+            Entry::Occupied(log) => log.into_mut(),
+            Entry::Vacant(place) => place.insert(Log::new()),
+        };
         log.attach(reader, last);
         log
     }
