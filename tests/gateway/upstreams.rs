@@ -2,7 +2,9 @@
 //! effect on anybody else.
 
 use std::{
-    fs, thread,
+    fs,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     TIMED_OUT, UNAVAILABLE,
-    client::{Client, error, text},
+    client::{Client, Http, error, text},
     gateway::{Gateway, bad, eventually, folder, good},
     neighbour::Neighbours,
 };
@@ -119,6 +121,59 @@ fn a_server_behind_an_address() {
         }
         let served = gateway.server(&server, |server| server["state"] == "healthy");
         assert_eq!(served["revision"], *revision, "{served}");
+    }
+}
+
+/// Those who watch a resource of a server somewhere else hear of it again once that has been started
+/// again, and so do those who come then.
+#[test]
+fn a_server_behind_an_address_that_is_started_again_is_heard() {
+    const WATCHED: &str = "test://watched-resource";
+    for revision in ["2026-07-28", "2025-11-25"] {
+        let fixture = Listening::start(&["--transport", "http"]);
+        let place = fixture.url.split('/').nth(2).unwrap().to_owned();
+        let far = format!("[servers.far]\nurl = {:?}\nrevision = {revision:?}\n", fixture.url);
+        let gateway = Gateway::serve(&far);
+        gateway.offers("far", "touch_watched");
+        let watches = || {
+            let mut client = gateway.legacy("far");
+            let stream = client.listen(gateway.address());
+            let answer = client.request("resources/subscribe", json!({"uri": WATCHED}));
+            assert!(answer["result"].is_object(), "{answer}");
+            (client, stream)
+        };
+        let hears = |stream: &mut Http| loop {
+            let event = stream.event().unwrap();
+            if event["method"] == "notifications/resources/updated" {
+                return assert_eq!(event["params"]["uri"], WATCHED, "{event}");
+            }
+        };
+        // Touched until so many changes were heard: the worker's connection may need a moment to know
+        // of the subscription, or to be made.
+        let touched = AtomicUsize::new(0);
+        let touches = |stream: &mut Http, times: usize| {
+            let (address, is_heard) = (gateway.address(), AtomicBool::new(false));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !is_heard.load(Ordering::Relaxed) {
+                        Client::modern(address, "/far/mcp").call("touch_watched", json!({}));
+                        touched.fetch_add(1, Ordering::Relaxed);
+                        thread::sleep(Duration::from_millis(100));
+                    }
+                });
+                (0..times).for_each(|_| hears(stream));
+                is_heard.store(true, Ordering::Relaxed);
+            });
+        };
+        let (_old, mut stream) = watches();
+        touches(&mut stream, 1);
+        let before = touched.load(Ordering::Relaxed);
+        drop(fixture);
+        let _again = Listening::start(&["--transport", "http", "--listen", &place]);
+        let (_new, mut other) = watches();
+        touches(&mut other, 1);
+        // One more than there can have been before.
+        touches(&mut stream, before);
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) enum Ending {
     Stray,
     Error,
     Never,
+    /// Its process dies of it.
+    Dies,
 }
 
 /// What a call is to do.
@@ -80,6 +82,7 @@ impl Plan {
             0..6 if odd => Ending::Twice,
             6..12 if odd => Ending::Stray,
             12..16 if odd => Ending::Never,
+            20..22 if odd => Ending::Dies,
             16..20 => Ending::Error,
             _ => Ending::Answer,
         };
@@ -115,6 +118,7 @@ impl Plan {
             Ending::Stray => "stray",
             Ending::Error => "error",
             Ending::Never => "never",
+            Ending::Dies => "dies",
         };
         let steps: Vec<_> = steps.collect();
         let late = self.late.map(|(ms, step)| json!([ms, step == Step::Log]));
@@ -138,6 +142,7 @@ impl Plan {
                 "stray" => Ending::Stray,
                 "error" => Ending::Error,
                 "never" => Ending::Never,
+                "dies" => Ending::Dies,
                 _ => Ending::Answer,
             },
             is_stubborn: json["stubborn"].as_bool().unwrap(),

@@ -92,7 +92,7 @@ async fn live(
     let (out, outbox) = mpsc::channel(LINES_MAX);
     let (inbox, mut lines) = mpsc::channel(LINES_MAX);
     let mut beside = JoinSet::new();
-    beside.spawn(write(writer, outbox));
+    beside.spawn(write(writer, outbox, (Arc::clone(&world), life)));
     let mut dice = Dice::new(seed ^ life);
     let mut talk = Talk {
         world: Arc::clone(&world),
@@ -103,13 +103,15 @@ async fn live(
         running: HashMap::new(),
         asked: Arc::default(),
         calls: JoinSet::new(),
-        listens: HashSet::new(),
+        others: HashSet::new(),
     };
     let arrivals = world;
     beside.spawn(async move {
         let mut lines = BufReader::new(reader).lines();
         let mut tags = HashMap::new();
-        while let Ok(Some(line)) = lines.next_line().await {
+        loop {
+            arrivals.thaw(life).await;
+            let Ok(Some(line)) = lines.next_line().await else { return };
             let line: Value = serde_json::from_str(&line).unwrap();
             arrive(&arrivals, life, &mut tags, &line);
             if inbox.send(line).await.is_err() {
@@ -148,8 +150,13 @@ fn arrive(world: &World, life: u64, tags: &mut HashMap<String, String>, line: &V
     }
 }
 
-async fn write(mut writer: impl AsyncWrite + Unpin, mut outbox: mpsc::Receiver<Value>) {
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    mut outbox: mpsc::Receiver<Value>,
+    (world, life): (Arc<World>, u64),
+) {
     while let Some(line) = outbox.recv().await {
+        world.thaw(life).await;
         let mut line = serde_json::to_vec(&line).unwrap();
         line.push(b'\n');
         if writer.write_all(&line).await.is_err() {
@@ -168,8 +175,9 @@ struct Talk {
     running: HashMap<String, (AbortHandle, Arc<AtomicBool>, bool)>,
     asked: Arc<Mutex<Asked>>,
     calls: JoinSet<()>,
-    /// The ids of listens, which it does not know.
-    listens: HashSet<String>,
+    /// The ids of requests that are no calls: a listen, which it does not know, and pings that it was
+    /// too slow for are cancelled, too.
+    others: HashSet<String>,
 }
 
 /// The questions of one connection.
@@ -185,6 +193,9 @@ impl Talk {
             return;
         }
         let (id, params) = (&line["id"], &line["params"]);
+        if line["method"] != "tools/call" && !id.is_null() {
+            self.others.insert(id.to_string());
+        }
         if self.both && line["method"] == "initialize" {
             self.era = Era::Legacy;
         }
@@ -226,9 +237,6 @@ impl Talk {
             Some("ping") if self.era == Era::Legacy => json!({}),
             Some(_) if id.is_null() => return,
             Some(other) => {
-                if other == "subscriptions/listen" {
-                    self.listens.insert(id.to_string());
-                }
                 let error = json!({"code": -32601, "message": format!("no {other}")});
                 return self.say(json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
             }
@@ -252,6 +260,7 @@ impl Talk {
             out: self.out.clone(),
             asked: Arc::clone(&self.asked),
             is_cancelled: Arc::clone(&is_cancelled),
+            life: self.life,
             id: id.clone(),
             params: line["params"].clone(),
             plan,
@@ -267,7 +276,7 @@ impl Talk {
         match self.running.get(&id) {
             Some((_, is_cancelled, true)) => is_cancelled.store(true, Ordering::Relaxed),
             Some((task, ..)) => task.abort(),
-            None if self.listens.contains(&id) => {}
+            None if self.others.contains(&id) => {}
             None => {
                 self.world.wrong(format!(
                     "life {}: a call {id} that never came was cancelled",
@@ -315,6 +324,7 @@ struct Work {
     out: mpsc::Sender<Value>,
     asked: Arc<Mutex<Asked>>,
     is_cancelled: Arc<AtomicBool>,
+    life: u64,
     id: Value,
     params: Value,
     plan: Plan,
@@ -426,6 +436,11 @@ impl Work {
         let result = json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
         match self.plan.ending {
             Ending::Never => return std::future::pending().await,
+            Ending::Dies => {
+                self.world.count("poison");
+                self.world.kill(self.life);
+                return std::future::pending().await;
+            }
             Ending::Error => {
                 let error = json!({"code": -32050, "message": text});
                 let line = json!({"jsonrpc": "2.0", "id": self.id, "error": error});

@@ -74,7 +74,8 @@ fn run(clients: Era, (upstream, both): (Era, bool), first: u64) {
     let shown = wrongs.iter().take(5).cloned().collect::<Vec<_>>().join("\n");
     assert!(wrongs.is_empty(), "{} of {schedules} schedules went wrong\n{shown}", wrongs.len());
     if only.is_none() && schedules >= SCHEDULES {
-        for what in ["answered", "cancelled", "failed", "kills", "left", "questions answered"] {
+        let all = ["answered", "cancelled", "failed", "left", "questions answered"];
+        for what in all.into_iter().chain(["kills", "freezes", "poison"]) {
             assert!(counts.get(what).is_some_and(|count| *count > 50), "too few: {what}");
         }
     }
@@ -86,10 +87,11 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
     let odd = dice.percent(60);
     let server = server(&mut dice, upstream);
     let kills = if odd { dice.below(4) } else { 0 };
+    let freezes = if odd && dice.percent(30) { 1 + dice.below(3) } else { 0 };
     let patient = dice.percent(40);
     let told = format!(
-        "{} {:?}, {} workers of {} calls, queue {}, retry {}, {kills} kills, patient {patient}, \
-         {} ask",
+        "{} {:?}, {} workers of {} calls, queue {}, retry {}, {kills} kills, {freezes} freezes, \
+         patient {patient}, {} ask",
         server.mode.as_str(),
         server.policy,
         server.workers,
@@ -115,7 +117,7 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
                 && server.calls_limit() == 1
                 && is_roomy(&server),
             calm: kills == 0 && !odd && is_roomy(&server),
-            instant: true,
+            instant: freezes == 0,
             // A first question that may be several clients' has their calls sent again.
             retry: server.retry || asks,
             principals: None,
@@ -123,6 +125,7 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
         let gateway = Gateway::start_with(config(server), Arc::new(upstreams)).unwrap();
         gateway.ready().await;
         let killer = tokio::spawn(kill(Arc::clone(world), dice.roll(), kills));
+        let freezer = tokio::spawn(freeze(Arc::clone(world), dice.roll(), freezes));
         let all: Vec<_> = (0..2 + dice.below(4))
             .map(|number| {
                 let (world, service) = (Arc::clone(world), gateway.service());
@@ -143,6 +146,7 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
             one.await.unwrap();
         }
         killer.await.unwrap();
+        freezer.await.unwrap();
         // Longer than a call may take, or than one stays parked.
         let parks = (clients, upstream) == (Era::Modern, Era::Legacy);
         let patience = Duration::from_secs(if parks { 11 * 60 } else { 50 });
@@ -230,6 +234,17 @@ async fn kill(world: Arc<World>, seed: u64, kills: u64) {
     }
 }
 
+/// Some of them for longer than a call may take.
+async fn freeze(world: Arc<World>, seed: u64, freezes: u64) {
+    let mut dice = Dice::new(seed);
+    for _ in 0..freezes {
+        sleep(Duration::from_millis(dice.below(40))).await;
+        let longest = dice.one_of(&[20, 2_000, 40_000]);
+        let time = Duration::from_millis(dice.below(longest));
+        world.freeze_one(&mut dice, time);
+    }
+}
+
 async fn client(
     world: &Arc<World>,
     service: &Service,
@@ -243,6 +258,10 @@ async fn client(
         let calls =
             (0..calls).map(|call| Planned::random(&mut dice, format!("{name}/{call}"), odd));
         let mut calls: Vec<_> = calls.collect();
+        if !expect.instant {
+            // What a stopped process had to say comes together with what it says later.
+            calls.iter_mut().for_each(|call| call.plan.late = None);
+        }
         if patient {
             calls.iter_mut().for_each(|call| call.cancel = None);
         }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::plan::Dice;
 
@@ -21,6 +22,8 @@ struct State {
     killed: BTreeSet<u64>,
     last_life: u64,
     held: Option<u64>,
+    /// Until when a connection neither reads nor writes.
+    frozen: BTreeMap<u64, Instant>,
     lives_most: usize,
     counts: BTreeMap<&'static str, u64>,
     /// Where each call went, in order.
@@ -143,7 +146,31 @@ impl World {
     pub(crate) fn kill(&self, life: u64) {
         let task = self.state().lives.get(&life).cloned().flatten();
         self.state().killed.insert(life);
-        task.unwrap().abort();
+        // The gateway may have let it go a moment ago.
+        task.inspect(AbortHandle::abort);
+    }
+
+    /// Has one connection neither read nor write for a while, as if its process had been stopped: what
+    /// is sent to it fills the pipe.
+    pub(crate) fn freeze_one(&self, dice: &mut Dice, time: Duration) {
+        self.count("freezes");
+        let mut state = self.state();
+        let alive: Vec<_> = state.lives.keys().copied().collect();
+        if !alive.is_empty() {
+            let life = alive[usize::try_from(dice.below(alive.len() as u64)).unwrap()];
+            state.frozen.insert(life, Instant::now() + time);
+        }
+    }
+
+    /// Waits as long as a connection is frozen.
+    pub(crate) async fn thaw(&self, life: u64) {
+        loop {
+            let until = self.state().frozen.get(&life).copied();
+            match until.filter(|until| *until > Instant::now()) {
+                Some(until) => sleep_until(until).await,
+                None => return,
+            }
+        }
     }
 
     /// Cuts one connection, as if its process had been killed.

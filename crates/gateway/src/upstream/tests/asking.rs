@@ -324,3 +324,29 @@ async fn what_asks_is_known_in_the_next_run() {
     gateway.close().await;
     std::fs::remove_dir_all(kept).unwrap();
 }
+
+/// A client of 2026-07-28 goes away with a question while it waits for another call: the next question
+/// is of the one that it waits for.
+#[tokio::test]
+async fn two_calls_of_one_modern_client_are_one_clients() {
+    let fake = Fake::new(&["echo"]);
+    let gateway = gateway(&fake, LEGACY).await;
+    let mut client = raw(&gateway);
+    let mut calls = Vec::new();
+    for (id, n) in [(1, 0), (2, 1)] {
+        client.modern_call(id, json!({"elicitation": {}})).await;
+        calls.push(fake.sent("tools/call", n).await);
+    }
+    assert_eq!(fake.connection_of(&calls[0]), fake.connection_of(&calls[1]));
+    // Of two, it is the one that was made last; with that one away it can only be the other.
+    for (question, id) in [(7, 2), (8, 1)] {
+        put(&fake, &calls[0], question);
+        let parked = client.hear().await;
+        assert_eq!(parked["id"], id, "{parked}");
+        assert_eq!(parked["result"]["resultType"], "input_required", "{parked}");
+        let asked = parked["result"]["inputRequests"].as_object().unwrap();
+        let asked: Vec<_> = asked.values().map(|one| &one["params"]["message"]).collect();
+        assert_eq!(asked, [&json!(format!("{question}?"))]);
+    }
+    gateway.close().await;
+}
