@@ -429,13 +429,6 @@ impl<'a> Scan<'a> {
         let mut escaped = false;
         loop {
             self.plain();
-            // Texts that are dense with escapes have these over and over.
-            if let [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] = self.rest()
-            {
-                escaped = true;
-                self.at += 2;
-                continue;
-            }
             match self.bump() {
                 Some(b'"') => return Ok(escaped),
                 Some(b'\\') => {
