@@ -88,6 +88,7 @@ pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
             let Some(server) = servers.get(at) else { continue };
             let file = folder.join(format!("{}-{}.json", server.name, round + 1));
             step(&format!("round {} {}", round + 1, server.name), || measure(root, server, &file))?;
+            forget_root(root, &file)?;
             for (way, found) in read(&file)?.into_iter().enumerate() {
                 if let Some(all) = figures.get_mut(at * 2 + way) {
                     all.push(found);
@@ -211,6 +212,13 @@ fn measure(root: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
     listening.kill()?;
     listening.wait()?;
     measured
+}
+
+/// Programs have their whole paths in a report: those of the workspace begin there.
+fn forget_root(root: &Path, file: &Path) -> anyhow::Result<()> {
+    let report = fs::read_to_string(file)?;
+    fs::write(file, report.replace(&format!("{}/", root.display()), ""))?;
+    Ok(())
 }
 
 /// The figures of one file: one call in flight, then several.
