@@ -13,6 +13,7 @@ use mcplane::proto::translate;
 use mcplane::proto::types::{ClientCapabilities, Implementation};
 use mcplane::proto::version::{Era, Revision};
 use mcplane::server::relay::{Caller, Line, Relayed};
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use super::call::Call;
@@ -37,9 +38,13 @@ impl Client {
         if request.revision().era() != Era::Legacy || request.caller().connection.is_none() {
             return None;
         }
+        // Requests about tasks do not pass.
+        let mut capabilities: Map<String, Value> =
+            serde_json::from_slice(request.capabilities()).ok()?;
+        capabilities.remove("tasks");
         Some(Self {
             info: serde_json::from_slice(request.client_info()?).ok()?,
-            capabilities: serde_json::from_slice(request.capabilities()).ok()?,
+            capabilities: serde_json::from_value(capabilities.into()).ok()?,
             revision: request.revision(),
             caller: request.caller().clone(),
             line: request.line(),

@@ -43,7 +43,9 @@ async fn a_session_is_introduced_by_its_own_name() {
     let declared = [json!({"sampling": {}, "experimental": {"x": {"y": 1}}}), json!({})];
     let mut clients = [raw(&gateway), raw(&gateway)];
     for (n, (client, declared)) in clients.iter_mut().zip(declared).enumerate() {
-        client.initialize(declared.clone()).await;
+        let mut with_tasks = declared.clone();
+        with_tasks["tasks"] = json!({"list": {}});
+        client.initialize(with_tasks).await;
         client.call(1).await;
         let call = fake.sent("tools/call", n).await;
         let hello = fake.sent("initialize", n + 1).await;
