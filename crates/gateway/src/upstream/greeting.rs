@@ -109,22 +109,27 @@ impl Pool {
         if !self.introduces() {
             return self.common.take(|_| true);
         }
-        self.common.take(|worker| worker.greeting.decide(client.cloned()))
+        let may_be = |worker: &Worker| !self.learned.is_met_as_legacy() || self.is_spare(worker);
+        self.common.take(|worker| may_be(worker) && worker.greeting.decide(client.cloned()))
     }
 
     /// Whether a worker waits with its handshake for a session: one has to speak for the gateway, to
     /// find out what the upstream speaks and offers.
     pub(super) fn waits_for_client(&self, worker: &Worker) -> bool {
-        let is_spare = self.introduces() && worker.greeting.of.get().is_none();
-        is_spare && self.learned.is_met_as_legacy() && self.is_spoken_for()
+        self.introduces() && self.learned.is_met_as_legacy() && self.is_spare(worker)
     }
 
-    /// Whether a worker speaks for the gateway here, where one has to.
-    fn is_spoken_for(&self) -> bool {
-        let speaks = |worker: &Arc<Worker>| {
-            worker.greeting.is_of_gateway() && worker.state() != State::Leaving
+    /// Whether nobody was decided on for a worker, and another one speaks for the gateway where one has
+    /// to. The first that does not wait yet is about to.
+    fn is_spare(&self, worker: &Worker) -> bool {
+        let speaks = |other: &Arc<Worker>| {
+            let is_about_to = other.greeting.of.get().is_none()
+                && other.state() != State::Spare
+                && other.number < worker.number;
+            other.state() != State::Leaving && (other.greeting.is_of_gateway() || is_about_to)
         };
-        !matches!(self.side, Side::Own) || self.common.workers.load().iter().any(speaks)
+        worker.greeting.of.get().is_none()
+            && (!matches!(self.side, Side::Own) || self.common.workers.load().iter().any(speaks))
     }
 
     /// A worker is ready: if one has to speak for the gateway from now on, there is to be one more.
@@ -145,6 +150,13 @@ impl Pool {
                 let _ = worker.send(Command::Note(worker.life(), out.clone()));
             }
         }
+    }
+
+    /// How many workers there are that sessions have not, but for those that none may have.
+    pub(super) fn spares(&self) -> usize {
+        let is_lost = self.introduces() && !matches!(self.side, Side::Own);
+        let workers = self.common.workers.load();
+        workers.iter().filter(|worker| !is_lost || !worker.greeting.is_of_gateway()).count()
     }
 
     /// Spare workers that there are to be beside those for `workers`.

@@ -82,7 +82,7 @@ impl Pool {
     /// Spare workers for the next keys, as far as there is room beside those that are in use.
     pub(super) fn restock(self: &Arc<Self>, keys: usize) {
         let room = (self.settings.workers_limit() as usize).saturating_sub(keys);
-        let spare = self.common.workers.load().len();
+        let spare = self.spares();
         let wanted = room.min(self.settings.workers as usize) + self.speakers();
         (spare..wanted).for_each(|_| self.add_worker(&self.common, None));
     }

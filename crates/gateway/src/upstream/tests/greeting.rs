@@ -1,6 +1,10 @@
 //! Whom a server hears that it serves, and what it may say to it outside of any call.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::fake::{Fake, server, started};
 use super::raw::{ask, raw};
@@ -64,6 +68,50 @@ async fn a_session_is_introduced_by_its_own_name() {
     let again = fake.sent("tools/list", 1).await;
     assert_eq!(fake.connection_of(&again), 0);
     gateway.close().await;
+}
+
+/// A client may call before the first worker is ready: it has that one, and there is a spare one and
+/// one for the lists all the same.
+#[tokio::test]
+async fn a_session_that_comes_first_takes_nothing_from_the_others() {
+    let folder = std::env::temp_dir().join(format!("mcplane-greeting-{}", std::process::id()));
+    let fake = Fake::new(&["echo"]);
+    let config = || {
+        let mut config = with(per_session(Speaks::Legacy));
+        config.gateway.state_dir = Some(folder.clone());
+        config
+    };
+    // Its lists are known from last time: nobody waits for a worker.
+    let before = Gateway::start_with(config(), Arc::new(fake.clone())).unwrap();
+    let lists = folder.join("lists");
+    while std::fs::read_dir(&lists).map_or(0, Iterator::count) == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    before.close().await;
+    for _ in 0..10 {
+        let fake = Fake::new(&["echo"]);
+        fake.state().opens_after = Duration::from_millis(30);
+        let gateway = Gateway::start_with(config(), Arc::new(fake.clone())).unwrap();
+        let mut client = raw(&gateway);
+        client.initialize(json!({})).await;
+        client.call(1).await;
+        let call = fake.sent("tools/call", 0).await;
+        answer(&fake, &call);
+        assert_eq!(client.hear().await["id"], 1);
+        let states = |status: &crate::admin::ServerStatus| {
+            let mut states: Vec<_> = status.workers.iter().map(|worker| worker.state).collect();
+            states.sort_unstable();
+            states
+        };
+        one(&gateway, |status| states(status) == ["healthy", "healthy", "spare"]).await;
+        fake.sent("tools/list", 0).await;
+        let names: Vec<_> = [fake.sent("initialize", 0).await, fake.sent("initialize", 1).await]
+            .map(|hello| hello["params"]["clientInfo"]["name"].as_str().unwrap().to_owned())
+            .into();
+        assert!(names.contains(&"raw".to_owned()) && names.contains(&"mcplane".to_owned()));
+        gateway.close().await;
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]
