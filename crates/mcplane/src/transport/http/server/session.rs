@@ -221,25 +221,19 @@ impl Session {
     pub(super) fn post(self: &Arc<Self>, payload: Payload) -> Opened {
         let mut state = self.lock();
         state.used = Instant::now();
-        let is_batch = matches!(payload, Payload::Batch(_));
-        if is_batch && !state.connection.session.takes_batches() {
+        if matches!(payload, Payload::Batch(_)) && !state.connection.session.takes_batches() {
             let mut body = Vec::new();
             let why = "batches are not part of this session's revision";
             write::error(&mut body, None, &ErrorObject::new(Code::INVALID_REQUEST, why));
             return Opened::Refused(body);
         }
-        let before = state.connection.session.in_flight();
         let route = state.take(payload);
         if let Some(answer) = state.take_answer(route) {
             return if answer.is_empty() { Opened::Nothing } else { Opened::Answer(answer) };
         }
         let (out, cuts) = state.connection.take_cuts();
         let is_answered = cuts.iter().any(|cut| cut.route == Some(route));
-        let awaits = match is_batch {
-            true => state.connection.awaits(route),
-            false => state.connection.session.in_flight() > before,
-        };
-        let opens = !state.is_single && (is_answered || awaits);
+        let opens = !state.is_single && (is_answered || state.connection.awaits(route));
         let number = state.attach();
         if opens {
             // With its reader, or what is said already would be forgotten.
