@@ -124,7 +124,7 @@ fn a_client_that_floods() {
     let gateway = Gateway::serve(&settings);
     let neighbours = Neighbours::of(&gateway, "good");
     let mut client = lines(&gateway).initialized();
-    (0..500).for_each(|id| client.send(&legacy_call(id, "bad__sleep", json!({"ms": 300}))));
+    (0..500).for_each(|id| client.send(&legacy_call(id, "bad__sleep", json!({"ms": 1000}))));
     let responses: Vec<Value> = (0..500).map(|_| client.receive()).collect();
     for (at, response) in responses.iter().enumerate() {
         // Two run and six wait: the rest of the queue is for others.
@@ -132,7 +132,7 @@ fn a_client_that_floods() {
             let (code, why) = error(response);
             assert!(code == OVERLOADED && why.contains("6 calls"), "{at}: {response}");
         } else {
-            assert_eq!(text(response), "slept 300 ms", "{at}: {response}");
+            assert_eq!(text(response), "slept 1000 ms", "{at}: {response}");
         }
     }
     let mut ids: Vec<_> =

@@ -17,13 +17,13 @@ use tokio::time::{Instant, sleep};
 use super::context::Event;
 use super::outlet::{Events, Outlet};
 
-/// How often refusals are told, and how many of them: 1,000 a second, which takes a fortieth of a core.
+/// How often refusals are told, and how many of them: 2,000 a second, which takes a twentieth of a core.
 const TURN: Duration = Duration::from_millis(10);
-const PER_TURN: usize = 10;
+const PER_TURN: usize = 20;
 
 /// Refusals that wait, at most: none is older than about two seconds. Beyond it the oldest is told for
 /// each that comes.
-const WAITING_MAX: usize = 2000;
+const WAITING_MAX: usize = 4000;
 
 /// The refusals of one server.
 #[derive(Default)]
