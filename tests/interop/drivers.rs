@@ -114,6 +114,18 @@ fn drive_over(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
     if transport == "stdio" {
         return drive(peer, era, speaks, &[], &[binary().to_owned(), "fixture".to_owned()], &[]);
     }
+    // Requests without a token are each a client of its own: a question in one that had its worker to
+    // itself when it began, and has not any more, is refused. Then it is all done again.
+    let is_in_doubt = transport == "behind_legacy" && speaks == Speaks::Modern;
+    for _ in 0..if is_in_doubt { 6 } else { 0 } {
+        if std::panic::catch_unwind(|| drive_once(transport, peer, era, speaks)).is_ok() {
+            return;
+        }
+    }
+    drive_once(transport, peer, era, speaks);
+}
+
+fn drive_once(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
     let behind = transport.strip_prefix("behind_");
     let red = if behind.is_some() { untranslatable(era) } else { &[] };
     let site = match behind {
@@ -157,9 +169,6 @@ fn untranslatable(era: &str) -> &'static [&'static str] {
     }
 }
 
-/// Where that shows: not every SDK has the words of it.
-const IN_DOUBT: &str = "FAIL many_kinds_at_once";
-
 /// `red` names the checks that must fail.
 fn drive(
     peer: Peer,
@@ -174,15 +183,7 @@ fn drive(
     words.extend_from_slice(options);
     words.push("--".to_owned());
     words.extend_from_slice(server);
-    let mut ended = run(&words, LIMIT);
-    // Requests without a token are each a client of its own: a question in one that had its worker to
-    // itself when it began, and has not any more, is refused with the advice to call again.
-    for _ in 0..8 {
-        if speaks == Speaks::Modern && ended.stdout.contains(IN_DOUBT) {
-            ended = run(&words, LIMIT);
-        }
-    }
-    let ended = ended.code(i32::from(!red.is_empty())).left_nothing();
+    let ended = run(&words, LIMIT).code(i32::from(!red.is_empty())).left_nothing();
     // Each driver has checks that only one era has, or one transport.
     let modern = speaks == Speaks::Modern;
     let mut wanted = vec![if modern { "ok input_required\n" } else { "ok ping\n" }];
