@@ -114,18 +114,6 @@ fn drive_over(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
     if transport == "stdio" {
         return drive(peer, era, speaks, &[], &[binary().to_owned(), "fixture".to_owned()], &[]);
     }
-    // Requests without a token are each a client of its own: a question in one that had its worker to
-    // itself when it began, and has not any more, is refused. Then it is all done again.
-    let is_in_doubt = transport == "behind_legacy" && speaks == Speaks::Modern;
-    for _ in 0..if is_in_doubt { 6 } else { 0 } {
-        if std::panic::catch_unwind(|| drive_once(transport, peer, era, speaks)).is_ok() {
-            return;
-        }
-    }
-    drive_once(transport, peer, era, speaks);
-}
-
-fn drive_once(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
     let behind = transport.strip_prefix("behind_");
     let red = if behind.is_some() { untranslatable(era) } else { &[] };
     let site = match behind {

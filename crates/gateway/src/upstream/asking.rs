@@ -175,6 +175,17 @@ impl Pool {
         })
     }
 
+    /// Whether a call finds a worker for itself without waiting for another call.
+    fn has_room_for_one(&self) -> bool {
+        let count = |alone: &Self| {
+            let workers = alone.workers();
+            let calls = workers.iter().map(|worker| worker.in_flight.load(Ordering::Acquire));
+            calls.sum::<usize>() + alone.queued()
+        };
+        let taken = self.alone.pool.load().as_deref().map_or(0, count);
+        taken < self.settings.ask_workers as usize
+    }
+
     /// One more worker where calls have one each, if all that there are have a call or will have.
     pub(super) fn grow(self: &Arc<Self>, lane: &Arc<Lane>) {
         if !matches!(self.side, Side::Alone(_)) {
@@ -252,10 +263,16 @@ impl Drive<'_> {
     /// Whether nobody could tell whose a call's questions are, here: then it goes to a worker of its
     /// own. What has asked goes there already if another client was here a moment ago. What may ask does
     /// not: a server may remember in its process what it was told.
-    pub(super) fn leaves_doubt(&self, now: Instant, call: &Arc<Call>) -> bool {
-        let habit = self.pool.shared.habits.of(call);
-        if !habit.may_ask() || !self.has_workers_for_one() {
+    pub(super) fn leaves_doubt(&mut self, now: Instant, call: &Arc<Call>) -> bool {
+        let habits = &self.pool.shared.habits;
+        if !habits.is_asker.load(Ordering::Relaxed) || !self.has_workers_for_one() {
             return false;
+        }
+        let habit = habits.of(call);
+        let asks = habit.is_said || habit.has_asked;
+        call.will_ask.store(asks, Ordering::Relaxed);
+        if !habit.may_ask() {
+            return self.would_blur(now, call) && !call.is_alone.swap(true, Ordering::Relaxed);
         }
         let is_beside_others = || {
             self.session.tags().any(|tag| match tag {
@@ -266,13 +283,31 @@ impl Drive<'_> {
                 _ => false,
             })
         };
+        // What is on its way here is not its client's then, as far as can be told.
+        let is_nobodys = || !is_same(&call.caller, &call.caller);
         let were_others = || {
             self.voices.were_foreign(now, &call.caller, OTHERS_TIME)
                 || self.voices.are_foreign(now, &call.caller)
+                || self.voices.were_blurred(now, OTHERS_TIME)
+                || is_nobodys() && self.worker.in_flight.load(Ordering::Acquire) > 1
         };
-        let asks = habit.is_said || habit.has_asked;
         (asks && were_others() || is_beside_others())
             && !call.is_alone.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether a call that does not ask would leave it in doubt whose the question is that another
+    /// client's call is about to put. That one is given the time; the next ones have workers to themselves.
+    fn would_blur(&mut self, now: Instant, call: &Call) -> bool {
+        let is_about_to_ask = |other: &Arc<Call>| {
+            other.will_ask.load(Ordering::Relaxed)
+                && !other.has_asked.load(Ordering::Relaxed)
+                && !is_same(&other.caller, &call.caller)
+        };
+        if !call.method.takes_input() || !self.asking_calls().any(is_about_to_ask) {
+            return false;
+        }
+        self.voices.blur(now);
+        self.pool.has_room_for_one()
     }
 
     fn has_workers_for_one(&self) -> bool {

@@ -38,6 +38,8 @@ pub(crate) struct Call {
     pub(crate) given: AtomicU64,
     /// Its upstream has asked something in it.
     pub(crate) has_asked: AtomicBool,
+    /// Its upstream is expected to.
+    pub(super) will_ask: AtomicBool,
     /// It is to have a worker to itself, as long as there are such.
     pub(super) is_alone: AtomicBool,
     seat: Mutex<Seat>,
@@ -84,6 +86,7 @@ impl Call {
             sent: AtomicU8::new(0),
             given: AtomicU64::new(0),
             has_asked: AtomicBool::new(false),
+            will_ask: AtomicBool::new(false),
             is_alone: AtomicBool::new(false),
             seat: Mutex::new(Seat { request: Some(request), ..Seat::default() }),
         })

@@ -39,6 +39,9 @@ impl Drive<'_> {
         if self.of.is_none() && !matches!(owner, Owner::Nobody | Owner::Gone) {
             self.learn_who_asks();
         }
+        if matches!(owner, Owner::Several(_)) {
+            self.voices.blur(clock::now());
+        }
         let answer = match owner {
             Owner::Call(call) if before.is_some_and(|before| !is_same(before, &call.caller)) => {
                 Err("the call that this belongs to has ended".into())

@@ -105,7 +105,7 @@ impl Side {
 /// A pool that is there while it is needed, as the one beside it has it.
 #[derive(Default)]
 pub(super) struct Other {
-    pool: ArcSwapOption<Pool>,
+    pub(super) pool: ArcSwapOption<Pool>,
     /// Until when there is to be none. Held to make the pool and to let it go.
     none_until: Mutex<Option<Instant>>,
 }

@@ -39,6 +39,8 @@ pub(super) struct Voices {
     /// Calls that ended here and, as far as is known, not there.
     cut: Vec<(i64, Caller)>,
     is_crowd: bool,
+    /// When a question was last in doubt, or all but.
+    blurred: Option<Instant>,
     /// The upstream has spoken when nobody's call was left.
     speaks_late: bool,
 }
@@ -51,6 +53,7 @@ impl Voices {
             other: None,
             cut: Vec::new(),
             is_crowd: false,
+            blurred: None,
             speaks_late: false,
         }
     }
@@ -69,6 +72,16 @@ impl Voices {
     /// The upstream spoke, and there is no call that it could belong to.
     pub(super) const fn caught(&mut self) {
         self.speaks_late = true;
+    }
+
+    /// Nothing tells whose a question is that comes now.
+    pub(super) const fn blur(&mut self, now: Instant) {
+        self.blurred = Some(now);
+    }
+
+    /// Whether that was so within this time.
+    pub(super) fn were_blurred(&self, now: Instant, within: Duration) -> bool {
+        self.blurred.is_some_and(|at| now.saturating_duration_since(at) < within)
     }
 
     /// A call ended here and not there.

@@ -226,6 +226,49 @@ async fn what_does_not_ask_shares_its_worker() {
     gateway.close().await;
 }
 
+/// What does not ask stays away from another client's call that is about to, and no longer.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_about_to_ask_is_given_the_time() {
+    let fake = Fake::new(&["echo", "other"]);
+    let gateway = gateway(&fake, LEGACY).await;
+    ask_once(&fake, &gateway, 0).await;
+    let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    sleep(Duration::from_millis(5)).await;
+    let params = json!({"name": "other", "arguments": {"of": "bob"}});
+    let mut others = Vec::new();
+    for n in 1..6 {
+        // By then `other` is known not to ask, and nobody is left from before.
+        if n == 3 {
+            sleep(Duration::from_secs(61)).await;
+            call(&mut alice, "alice").await;
+            others.push(fake.sent("tools/call", n).await);
+            continue;
+        }
+        if n == 5 {
+            put(&fake, &others[2], 1);
+            is_asked(&mut alice, 1).await;
+        }
+        bob.request(1, "tools/call", params.clone()).await;
+        others.push(fake.sent("tools/call", n).await);
+        answer(&fake, &others[n - 1]);
+        hears_answer(&mut bob, "bob").await;
+    }
+    let on = others.iter().map(|sent| fake.connection_of(sent)).collect::<Vec<_>>();
+    assert_eq!(on, [0, 0, 0, 1, 0]);
+    answer(&fake, &others[2]);
+    hears_answer(&mut alice, "alice").await;
+    // It was close: the next one has a worker to itself, whoever was here last.
+    sleep(Duration::from_secs(30)).await;
+    call(&mut alice, "alice").await;
+    let sent = fake.sent("tools/call", 6).await;
+    assert_eq!(fake.connection_of(&sent), 1);
+    put(&fake, &sent, 2);
+    is_asked(&mut alice, 2).await;
+    answer(&fake, &sent);
+    hears_answer(&mut alice, "alice").await;
+    gateway.close().await;
+}
+
 /// A server that can run only once is shared as before.
 #[tokio::test]
 async fn what_cannot_be_started_a_second_time_is_shared() {
