@@ -436,7 +436,9 @@ func forgotten_session(ctx context.Context, p *peer) {
 	ensure(before != "", "no session")
 	p.forgetSessions()
 	_, err := p.session.CallTool(ctx, &mcp.CallToolParams{Name: "echo", Arguments: value{"message": "lost"}})
-	ensure(errors.Is(err, mcp.ErrSessionMissing), "%v instead of %v", err, mcp.ErrSessionMissing)
+	// Where an answer of the client is refused first, the SDK has it in the text alone.
+	isMissing := errors.Is(err, mcp.ErrSessionMissing) || strings.Contains(fmt.Sprint(err), mcp.ErrSessionMissing.Error())
+	ensure(isMissing, "%v instead of %v", err, mcp.ErrSessionMissing)
 	must(p.connect())
 	equal(p.text(ctx, "echo", value{"message": "found"}), "found")
 	ensure(p.session.ID() != "" && p.session.ID() != before, "the session is not a new one")
