@@ -1,9 +1,13 @@
 //! Who makes the gateway remember more than it has.
 //!
 //! Each gateway may map 1 GiB, and has its default settings: it takes a quarter of that for what waits.
+//! Where a control group can be made, it and its servers have no more than 1 GiB together.
 
 use std::{fs, io::Write as _, net::TcpStream, thread, time::Duration};
 
+use http_body_util::Full;
+use hyper::{Request, body::Bytes, client::conn::http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 
 use crate::{
@@ -61,42 +65,91 @@ fn was_bounded(gateway: &Gateway, neighbours: Neighbours) {
     assert!(peak <= PEAK_MIB_MAX, "the gateway took {peak} MiB");
 }
 
-/// Who has no token makes it keep nothing, at pages that are for everybody and at others: many
-/// bodies, each as long as one may be, and none of them to its end.
+const TOKENS: &str = "tokens = {alice = \"a-secret\"}\n";
+
+/// Pages that are for everybody, and others.
+const PATHS: [&str; 6] = ["/healthz", "/mcp", "/good/mcp", "/admin/status", "/sse", "/nowhere"];
+
+/// As long as a body may be.
+const BODY_BYTES: usize = 4_000_000;
+
+const GROWN_MIB_MAX: u64 = 32;
+
+/// Who has no token makes it keep nothing: many bodies, each as long as one may be, and none of them to
+/// its end.
 #[test]
 fn bodies_of_nobody() {
     const BODIES: usize = 96;
-    const BODY: usize = 4_000_000;
-    const GROWN_MIB_MAX: u64 = 32;
-    let tokens = "tokens = {alice = \"a-secret\"}\n".to_owned();
-    let gateway = Gateway::serve_within(MAPPED_KIB, &(tokens + &good()));
+    keeps_nothing_of(|gateway| {
+        let sending = (0..BODIES).map(|number| {
+            let address = gateway.address();
+            let head = format!(
+                "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Content-Length: {BODY_BYTES}\r\n\r\n",
+                PATHS[number % PATHS.len()]
+            );
+            thread::spawn(move || {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+                // It may not be taken, and the connection may be gone.
+                let _ = stream.write_all(head.as_bytes());
+                let _ = stream.write_all(&vec![b' '; BODY_BYTES - 1]);
+                stream
+            })
+        });
+        sending.collect::<Vec<_>>().into_iter().map(thread::JoinHandle::join).collect::<Vec<_>>()
+    });
+}
+
+/// The same in streams of HTTP/2, as many on each of three connections as there may be.
+#[test]
+fn bodies_of_nobody_over_http_2() {
+    const STREAMS: usize = 128;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    keeps_nothing_of(|gateway| {
+        let open = (0..3).map(|_| {
+            runtime.block_on(async {
+                let stream = tokio::net::TcpStream::connect(gateway.address()).await.unwrap();
+                let builder = http2::Builder::new(TokioExecutor::new());
+                let (mut sender, connection) =
+                    builder.handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.unwrap();
+                tokio::spawn(connection);
+                let mut answers = Vec::new();
+                for number in 0..STREAMS {
+                    let uri = format!("http://localhost{}", PATHS[number % PATHS.len()]);
+                    let request = Request::post(uri).header("content-type", "application/json");
+                    let body = Full::new(Bytes::from_static(&[b' '; BODY_BYTES]));
+                    answers.push(tokio::spawn(sender.send_request(request.body(body).unwrap())));
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let mut refused = 0;
+                for answer in answers.iter_mut().filter(|answer| answer.is_finished()) {
+                    if let Ok(answer) = answer.await.unwrap() {
+                        assert!(answer.status().is_client_error(), "{answer:?}");
+                        refused += 1;
+                    }
+                }
+                assert!(refused > 0, "nobody was told anything");
+                (sender, answers)
+            })
+        });
+        open.collect::<Vec<_>>()
+    });
+}
+
+/// Attacks a gateway that has a token, while its client is served.
+#[track_caller]
+fn keeps_nothing_of<T>(attack: impl FnOnce(&Gateway) -> T) {
+    let gateway = Gateway::serve_within(MAPPED_KIB, &(TOKENS.to_owned() + &good()));
     let mut alice = Client::known(gateway.address(), "/good/mcp", "a-secret");
     eventually(|| match alice.tools() {
         tools if tools.iter().any(|tool| tool == "echo") => Ok(()),
         tools => Err(format!("{tools:?}")),
     });
     let before = peak_mib(&gateway);
-    let paths = ["/healthz", "/mcp", "/good/mcp", "/admin/status", "/sse", "/nowhere"];
-    let sending = (0..BODIES).map(|number| {
-        let address = gateway.address();
-        let head = format!(
-            "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Content-Length: {BODY}\r\n\r\n",
-            paths[number % paths.len()]
-        );
-        thread::spawn(move || {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
-            // It may not be taken, and the connection may be gone.
-            let _ = stream.write_all(head.as_bytes());
-            let _ = stream.write_all(&vec![b' '; BODY - 1]);
-            stream
-        })
-    });
-    let open: Vec<_> =
-        sending.collect::<Vec<_>>().into_iter().map(thread::JoinHandle::join).collect();
+    let open = attack(&gateway);
     let grown = peak_mib(&gateway) - before;
-    assert!(grown <= GROWN_MIB_MAX, "{BODIES} bodies of {BODY} bytes took {grown} MiB");
+    assert!(grown <= GROWN_MIB_MAX, "bodies of {BODY_BYTES} bytes took {grown} MiB");
     let response = alice.call("echo", json!({"message": "well"}));
     assert_eq!(text(&response), "well");
     drop(open);

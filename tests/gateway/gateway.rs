@@ -2,8 +2,8 @@
 
 use std::{
     cell::Cell,
-    fs,
-    io::{self, BufRead as _, BufReader, Read},
+    fs::{self, OpenOptions},
+    io::{self, BufRead as _, BufReader, Read, Write as _},
     net::SocketAddr,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
@@ -31,6 +31,8 @@ pub struct Gateway {
     folder: PathBuf,
     out: Said,
     err: Said,
+    /// Its control group, if it has one of its own.
+    group: Option<PathBuf>,
 }
 
 /// The lines that a program has said so far.
@@ -68,14 +70,21 @@ impl Gateway {
         run(&line.into_iter().map(str::to_owned).collect::<Vec<_>>(), LIMIT)
     }
 
-    /// A gateway that may map so much memory.
+    /// A gateway that may map so much memory. Where a control group can be made, it and its servers have
+    /// so much together.
     #[allow(dead_code, reason = "for `attacks`")]
     pub fn serve_within(kib: u32, settings: &str) -> Self {
         let folder = folder();
         write(&folder, settings);
+        let group = group(kib);
+        let joins = group.as_ref().map_or_else(String::new, |group| {
+            format!("echo $$ > {:?} && ", group.join("cgroup.procs"))
+        });
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -v {kib}; exec \"$0\" \"$@\""), binary()]);
-        Self::start_by(command, folder, &["--config", "mcplane.toml"])
+        command.args(["-c", &format!("{joins}ulimit -v {kib}; exec \"$0\" \"$@\""), binary()]);
+        let mut gateway = Self::start_by(command, folder, &["--config", "mcplane.toml"]);
+        gateway.group = group;
+        gateway
     }
 
     /// A gateway whose standard error nobody reads any more.
@@ -116,7 +125,7 @@ impl Gateway {
         };
         // The pipe of somebody else is for nobody here.
         let err = child.stderr.take().map_or_else(Said::default, gather);
-        let gateway = Self { child, mark, folder, out, err };
+        let gateway = Self { child, mark, folder, out, err, group: None };
         if !words.contains(&"stdio") {
             gateway.addresses(1);
         }
@@ -286,7 +295,31 @@ impl Drop for Gateway {
         if !thread::panicking() {
             self.leaves_nothing();
         }
+        // Its processes have ended, but not all of what they were.
+        let is_left = || self.group.as_ref().is_some_and(|group| fs::remove_dir(group).is_err());
+        for _ in (0..100).take_while(|_| is_left()) {
+            thread::sleep(Duration::from_millis(20));
+        }
     }
+}
+
+/// A control group with so much memory, where this user may make one.
+fn group(kib: u32) -> Option<PathBuf> {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let name = format!("mcplane-{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed));
+    let kinds = [("memory", "memory.limit_in_bytes"), ("", "memory.max")];
+    kinds.iter().find_map(|(controller, limit)| {
+        let group = Path::new("/sys/fs/cgroup").join(controller).join(&name);
+        fs::create_dir(&group).ok()?;
+        let bytes = (u64::from(kib) * 1024).to_string();
+        // A folder that is no control group has no such file.
+        let is_limited = OpenOptions::new().write(true).open(group.join(limit));
+        if is_limited.and_then(|mut file| file.write_all(bytes.as_bytes())).is_err() {
+            let _ = fs::remove_dir(&group);
+            return None;
+        }
+        Some(group)
+    })
 }
 
 fn write(folder: &Path, settings: &str) {
