@@ -26,19 +26,24 @@ pub(super) fn plain_len(text: &[u8]) -> usize {
     at + last.iter().position(|byte| !is_plain(*byte)).unwrap_or(last.len())
 }
 
-/// How many of eight bytes come before the first that is not plain ("Bit Twiddling Hacks", haszero
-/// and hasless: a borrow can only mark bytes above the first that is marked rightly).
+/// How many of eight bytes come before the first that is not plain.
 #[inline]
 pub(super) const fn plain_bytes(word: &[u8; 8]) -> usize {
+    special_bytes(word).trailing_zeros() as usize / 8
+}
+
+/// The high bit of each of eight bytes that is not plain; the first byte is the lowest.
+#[inline]
+pub(super) const fn special_bytes(word: &[u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // The first byte is the lowest.
+    const LOWS: u64 = 0x7f * ONES;
     let word = u64::from_le_bytes(*word);
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    let zeros = (quote.wrapping_sub(ONES) & !quote) | (backslash.wrapping_sub(ONES) & !backslash);
-    ((zeros | control) & HIGHS).trailing_zeros() as usize / 8
+    // No sum of two bytes below 0x80 carries into the next.
+    let low = word & LOWS;
+    let quote = (low ^ (ONES * b'"' as u64)) + LOWS;
+    let backslash = (low ^ (ONES * b'\\' as u64)) + LOWS;
+    let control = low + ONES * (0x80 - 0x20);
+    !(quote & backslash & control | word) & !LOWS
 }
 
 /// Bytes of the plain blocks at the beginning.
@@ -75,6 +80,17 @@ mod tests {
                     text[len - 1] = if at == len - 1 { byte } else { b'"' };
                     assert_eq!(plain_len(&text), at, "{byte} at {at} of {len}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_out_is_marked_whatever_stands_before_it() {
+        for first in 0..=u8::MAX {
+            for second in 0..=u8::MAX {
+                let word = [first, second, b'a', first, 0xff, second, b'"', b' '];
+                let marks = special_bytes(&word).to_le_bytes();
+                assert_eq!(marks, word.map(|byte| if is_plain(byte) { 0 } else { 0x80 }));
             }
         }
     }

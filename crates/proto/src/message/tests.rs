@@ -295,6 +295,25 @@ fn id_json(id: &Id) -> Vec<u8> {
     out
 }
 
+/// Escapes of every kind, one after the other and apart, at every place of a word of eight bytes.
+#[test]
+fn a_text_that_is_dense_with_escapes_ends_where_it_ends_for_serde_json() {
+    const PIECES: [&str; 9] =
+        ["a", "bcdefghi", "\\n", "\\\"", "\\\\", "\\u0041", "\\x", "\"", "\t"];
+    let mut texts = vec![String::new()];
+    for _ in 0..5 {
+        let longer = |text: &String| PIECES.map(|piece| format!("{text}{piece}"));
+        texts = texts.iter().flat_map(longer).collect();
+    }
+    for (number, text) in texts.iter().enumerate() {
+        let lead = "\\n".to_owned() + &"z".repeat(number % 8);
+        let bytes = format!("[\"{lead}{text}\",\"{text}{lead}abcdefgh\"]");
+        let theirs = serde_json::from_str::<&serde_json::value::RawValue>(&bytes);
+        let is_syntax = matches!(scan_error(bytes.as_bytes()), ScanError::NotJson { .. });
+        assert_eq!(is_syntax, theirs.is_err(), "{bytes}");
+    }
+}
+
 proptest! {
     /// The scan accepts what serde_json accepts, and refuses what it refuses.
     #[test]
