@@ -236,3 +236,34 @@ fn cold_starts_have_intervals() {
         (&cold["handshake"]["min_ns"], &cold["handshake"]["max_ns"])
     );
 }
+
+/// Long calls, many of them in flight all the time: what was sent is not kept.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_load_keeps_nothing_of_what_it_has_sent() {
+    use mcplane_tests::child::{Listening, start_mcplane};
+    const GROWN_KIB_MAX: u64 = 32 * 1024;
+    let http = Listening::start(&["--transport", "http", "--accept-rate", "0"]);
+    let call = serde_json::json!({"message": "x".repeat(64 * 1024)}).to_string();
+    for server in [&["--", binary(), "fixture"][..], &[&http.url]] {
+        let load = ["--concurrency", "64", "--duration", "4s", "--warmup", "1s", "--args", &call];
+        let bench = start_mcplane(&[&QUICK[..], &["-", "--tool", "echo"], &load, server].concat(), "");
+        let status = format!("/proc/{}/status", bench.pid());
+        let resident = || {
+            let status = fs::read_to_string(&status).unwrap_or_default();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+            line.trim().trim_end_matches(" kB").parse::<u64>().ok()
+        };
+        let taken: Vec<u64> = std::iter::from_fn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            resident()
+        })
+        .collect();
+        let ended = bench.wait(LIMIT).ok().left_nothing();
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let calls = number(&report["runs"][0]["results"]["calls_ok"]);
+        assert!(calls > 300.0 && taken.len() > 40, "{calls} calls, {taken:?}");
+        let grown = taken.iter().max().unwrap() - taken[20];
+        assert!(grown <= GROWN_KIB_MAX, "{grown} KiB more, {calls} calls: {taken:?}");
+    }
+}

@@ -147,6 +147,12 @@ impl Running {
         Self { line: words.join(" "), mark, child, stdout, stderr }
     }
 
+    /// The program's process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends SIGINT to the program alone, as Ctrl-C does to one that leads no other group.
     #[cfg(unix)]
     pub fn interrupt(&self) {
