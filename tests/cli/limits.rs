@@ -247,7 +247,8 @@ fn the_load_keeps_nothing_of_what_it_has_sent() {
     let call = serde_json::json!({"message": "x".repeat(64 * 1024)}).to_string();
     for server in [&["--", binary(), "fixture"][..], &[&http.url]] {
         let load = ["--concurrency", "64", "--duration", "4s", "--warmup", "1s", "--args", &call];
-        let bench = start_mcplane(&[&QUICK[..], &["-", "--tool", "echo"], &load, server].concat(), "");
+        let bench =
+            start_mcplane(&[&QUICK[..], &["-", "--tool", "echo"], &load, server].concat(), "");
         let status = format!("/proc/{}/status", bench.pid());
         let resident = || {
             let status = fs::read_to_string(&status).unwrap_or_default();
