@@ -182,6 +182,34 @@ async fn who_waits_for_its_client_holds_no_worker() {
     client.end().await;
 }
 
+/// What a person takes to answer is not the handler's time; what it takes itself before and after is.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_handler_stands_still_while_its_client_is_asked() {
+    for (after, is_late) in [(400, false), (3000, true)] {
+        let [before, after] = [400, after].map(Duration::from_millis);
+        let ask = Tool::waiting("ask", move |context: Context, _: NoArguments| async move {
+            tokio::time::sleep(before).await;
+            let roots = context.roots().await?;
+            tokio::time::sleep(after).await;
+            Ok::<_, mcplane::Error>(format!("{}", roots.len()))
+        });
+        let server = server().handler_timeout(Some(Duration::from_secs(1)));
+        let mut client = Client::connect(Era::Legacy, server.tool(ask)).await;
+        client.call(1, "ask").await;
+        let question = client.receive().await;
+        // Together less than a question may take: the server has a clock of its own.
+        tokio::time::sleep(Duration::from_millis(130_000)).await;
+        client.send(json!({"id": question["id"], "result": {"roots": []}})).await;
+        if is_late {
+            assert_eq!(client.error().await, (1, HANDLER_TIMEOUT));
+        } else {
+            assert_eq!(client.text().await, (1, "0".into()));
+        }
+        client.alive(2).await;
+        client.end().await;
+    }
+}
+
 /// One worker, one place in its queue, and an inline tool.
 fn server() -> Server {
     Server::new("saturated", "1")

@@ -268,7 +268,9 @@ impl Server {
         self
     }
 
-    /// How long such a handler may run; 120 s if this is not called, `None` for ever.
+    /// How long such a handler may run; 120 s if this is not called, `None` for ever. While it waits for
+    /// its client's answer to a question ([`Context::elicit`] and the like) its time does not run on; the
+    /// answer may take ten minutes.
     #[must_use]
     pub const fn handler_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.pool.timeout = timeout;

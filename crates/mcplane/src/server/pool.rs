@@ -4,7 +4,7 @@
 //! server is overloaded: the reader of a connection never waits for a worker, so that pings and
 //! cancellations always pass.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use mcplane_proto::error::{Code, ErrorObject};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::load::{Load, Taken};
 
@@ -91,8 +92,8 @@ impl Place {
     /// # Errors
     /// If it panics or takes too long.
     pub(crate) async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, ErrorObject> {
-        let worker = RefCell::new(self.worker().await);
-        WORKER.scope(worker, self.limit(contained(work))).await?
+        let working = Working { worker: RefCell::new(self.worker().await), ..Working::default() };
+        WORKING.scope(working, limited(self.timeout, contained(work))).await?
     }
 
     /// Runs a blocking function on a thread as soon as a worker is free. When it takes too long
@@ -117,29 +118,52 @@ impl Place {
         // The semaphore is never closed.
         Arc::clone(&self.workers).acquire_owned().await.ok()
     }
-
-    async fn limit<T>(&self, work: impl Future<Output = T>) -> Result<T, ErrorObject> {
-        limited(self.timeout, work).await
-    }
 }
 
 tokio::task_local! {
-    /// The worker of the handler that runs in this task.
-    static WORKER: RefCell<Option<OwnedSemaphorePermit>>;
+    static WORKING: Working;
+}
+
+/// The handler that runs in this task.
+#[derive(Default)]
+struct Working {
+    worker: RefCell<Option<OwnedSemaphorePermit>>,
+    /// Since when it waits for others, if it does.
+    idle_since: Cell<Option<Instant>>,
+    /// How long it has waited for them before.
+    idle: Cell<Duration>,
+}
+
+impl Working {
+    /// How long it has waited for others since this was asked last.
+    fn take_idle(&self) -> Duration {
+        let now = Instant::now();
+        let since = self.idle_since.get().inspect(|_| self.idle_since.set(Some(now)));
+        self.idle.take() + since.map_or(Duration::ZERO, |since| now - since)
+    }
 }
 
 /// Waits in a handler for what somebody else does, a person perhaps. Others have its worker meanwhile:
-/// clients that do not answer must not hold up everybody. Afterwards it waits for a worker again.
+/// clients that do not answer must not hold up everybody. Afterwards it waits for a worker again. Its own
+/// time does not run on.
 pub(crate) async fn idly<T>(waiting: impl Future<Output = T>) -> T {
     // A handler that asks twice at once has given its worker away already; one that asks in a task of
     // its own has none there.
-    let worker = WORKER.try_with(|worker| worker.borrow_mut().take()).ok().flatten();
-    let Some(worker) = worker else { return waiting.await };
+    let worker = WORKING.try_with(|working| {
+        let worker = working.worker.borrow_mut().take()?;
+        working.idle_since.set(Some(Instant::now()));
+        Some(worker)
+    });
+    let Some(worker) = worker.ok().flatten() else { return waiting.await };
     let workers = Arc::clone(worker.semaphore());
     drop(worker);
     let done = waiting.await;
     let worker = workers.acquire_owned().await.ok();
-    let _ = WORKER.try_with(|mine| mine.replace(worker));
+    let _ = WORKING.try_with(|working| {
+        working.idle.set(working.take_idle());
+        working.idle_since.set(None);
+        working.worker.replace(worker)
+    });
     done
 }
 
@@ -159,15 +183,28 @@ async fn contained<T>(work: impl Future<Output = T>) -> Result<T, ErrorObject> {
     .await
 }
 
+/// The least time after which a handler that waits for others is looked at again.
+const IDLE_TICK: Duration = Duration::from_secs(1);
+
 async fn limited<T>(
     timeout: Option<Duration>,
     work: impl Future<Output = T>,
 ) -> Result<T, ErrorObject> {
     let Some(timeout) = timeout else { return Ok(work.await) };
-    tokio::time::timeout(timeout, work).await.map_err(|_| {
-        let why = format!("the handler did not finish within {} s", timeout.as_secs_f64());
-        ErrorObject::new(Code::HANDLER_TIMEOUT, why)
-    })
+    let mut work = pin!(work);
+    let mut rest = timeout;
+    while !rest.is_zero() {
+        if let Ok(done) = tokio::time::timeout(rest, work.as_mut()).await {
+            return Ok(done);
+        }
+        let idle = WORKING.try_with(|working| {
+            let is_idle = working.idle_since.get().is_some();
+            working.take_idle().max(if is_idle { IDLE_TICK } else { Duration::ZERO })
+        });
+        rest = idle.unwrap_or_default();
+    }
+    let why = format!("the handler did not finish within {} s", timeout.as_secs_f64());
+    Err(ErrorObject::new(Code::HANDLER_TIMEOUT, why))
 }
 
 fn panicked() -> ErrorObject {
