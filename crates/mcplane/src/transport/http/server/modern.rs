@@ -263,8 +263,9 @@ async fn next(
 /// The status of an answer to a request with so long an id: errors of 2026-07-28 have one.
 fn status_of(id_len: Option<usize>, answer: &Bytes) -> StatusCode {
     const BEFORE_ID: usize = br#"{"jsonrpc":"2.0","id":"#.len();
-    let rest = id_len.and_then(|len| answer.get(BEFORE_ID + len..)).unwrap_or_default();
-    if !rest.starts_with(b",\"error\":") {
+    let Some(len) = id_len else { return StatusCode::OK };
+    // Most are results, and written here; what is relayed may have other spaces and another order.
+    if answer.get(BEFORE_ID + len..).is_some_and(|rest| rest.starts_with(b",\"result\":")) {
         return StatusCode::OK;
     }
     let message = Message::scan(answer.clone()).ok();
@@ -280,4 +281,31 @@ fn events(lines: &[u8]) -> Vec<u8> {
         log::event(&mut events, None, line);
     }
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_their_status_however_they_are_written() {
+        let error = r#"{"code":-32601,"message":"\"result\":"}"#;
+        for (answer, expected) in [
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"error":{error}}}"#), StatusCode::NOT_FOUND),
+            (
+                format!(r#"{{ "jsonrpc" : "2.0", "id" : 7, "error" : {error} }}"#),
+                StatusCode::NOT_FOUND,
+            ),
+            (format!(r#"{{"error":{error},"id":7,"jsonrpc":"2.0"}}"#), StatusCode::NOT_FOUND),
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"error":{}}}"#.to_owned(), StatusCode::OK),
+            (
+                r#"{"result":{"error":{"code":-32601}},"jsonrpc":"2.0","id":7}"#.to_owned(),
+                StatusCode::OK,
+            ),
+        ] {
+            let answer = Bytes::from(answer);
+            assert_eq!(status_of(Some(1), &answer), expected, "{answer:?}");
+            assert_eq!(status_of(None, &answer), StatusCode::OK, "of a legacy era");
+        }
+    }
 }
