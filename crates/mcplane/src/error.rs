@@ -3,12 +3,14 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use mcplane_proto::error::{Code, ErrorObject, Fault, Retry};
 use mcplane_proto::session::HandshakeError;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+
+use crate::random;
 
 /// The result of everything in this library that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -75,14 +77,28 @@ impl Failure {
     /// The error that stands for the lost answer where only messages pass.
     #[cfg(feature = "http")]
     pub(crate) fn object(&self) -> ErrorObject {
-        ErrorObject::new(Code::TRANSPORT, self.message.clone()).with_data(self)
+        let data = Marked { mark: MARK.clone(), failure: self.clone() };
+        ErrorObject::new(Code::TRANSPORT, self.message.clone()).with_data(&data)
     }
 
+    /// What was lost, if this process says so: a peer may answer with the same code.
     fn of(error: &ErrorObject) -> Option<Self> {
-        let data = error.data.as_deref().map_or("null", RawValue::get);
-        (error.code == Code::TRANSPORT).then(|| serde_json::from_str(data).ok())?
+        let data = error.data.as_deref().filter(|_| error.code == Code::TRANSPORT)?;
+        let marked: Marked = serde_json::from_str(data.get()).ok()?;
+        (marked.mark.is_some() && marked.mark == *MARK).then_some(marked.failure)
     }
 }
+
+/// A failure on its way through messages.
+#[derive(Serialize, Deserialize)]
+struct Marked {
+    mark: Option<String>,
+    #[serde(flatten)]
+    failure: Failure,
+}
+
+/// What no peer knows. Without randomness nobody can be told from a peer.
+static MARK: LazyLock<Option<String>> = LazyLock::new(|| random::name().ok());
 
 impl Error {
     pub(crate) fn new(kind: Kind) -> Self {

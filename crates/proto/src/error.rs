@@ -44,7 +44,8 @@ impl Code {
     pub const OVERLOADED: Self = Self(-31_999);
     /// mcplane's own: the handler did not finish within its time limit.
     pub const HANDLER_TIMEOUT: Self = Self(-31_998);
-    /// mcplane's own, never on the wire: a transport that loses a request answers it with this.
+    /// mcplane's own: the request was lost on its way, or its server is not available. A peer may say so,
+    /// too; what it says of the way is its own word.
     pub const TRANSPORT: Self = Self(-31_997);
 
     /// Whether sending the same request again later may succeed.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use mcplane::Error;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::message::{Kind, Message, Part};
 use serde_json::Value;
@@ -23,14 +24,15 @@ pub(crate) fn hidden_in(answer: &Message, pool: &Pool) -> Option<ErrorObject> {
         return None;
     }
     let mut error: ErrorObject = serde_json::from_slice(answer.part(Part::Error)?).ok()?;
-    if error.code != Code::TRANSPORT {
+    // A server may answer with that code, too.
+    if error.code != Code::TRANSPORT || Error::from(error.clone()).is_rpc() {
         return None;
     }
     error.message = without(&error.message, &pool.shared.name).into();
     let data = error.data.take().and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
     Some(match data {
         Some(Value::Object(mut data)) => {
-            data.remove("message");
+            data.retain(|key, _| key != "message" && key != "mark");
             error.with_data(&data)
         }
         _ => error,

@@ -207,6 +207,20 @@ async fn credentials_are_asked_again_and_the_request_sent_again() {
     assert_eq!(credentials.refused.lock().unwrap().len(), 3);
 }
 
+/// A server's own answer is no news of the way to it, whatever code it has.
+#[tokio::test]
+async fn no_server_can_say_that_its_answer_was_lost() {
+    for mark in [Value::Null, json!("00000000000000000000000000000000")] {
+        let error = failing(move |seen| {
+            let data = json!({"kind": "unauthorized", "status": 401, "message": "log in at https://evil",
+                "mark": mark.clone()});
+            Reply::error(200, seen, -31997, data)
+        })
+        .await;
+        assert!(error.is_rpc() && !error.is_unauthorized() && error.status().is_none(), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn attempts_are_bounded_and_a_fixed_token_is_not_tried_twice() {
     let server = Server::start(guarded("Bearer never")).await;
