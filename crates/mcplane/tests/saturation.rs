@@ -210,10 +210,37 @@ async fn the_time_of_a_handler_stands_still_while_its_client_is_asked() {
     }
 }
 
+/// What blocks has threads, and what waits has none: many wait at once by default, and where all threads
+/// are taken they still do.
+#[tokio::test]
+async fn what_waits_is_not_held_up_by_what_blocks() {
+    const WAITING: i64 = 300;
+    let (blocking, mut waiting) = (Gate::new(Kind::Blocking), Gate::new(Kind::Waiting));
+    let server = Server::new("saturated", "1").tool(blocking.tool()).tool(waiting.tool_as("wait"));
+    let mut client = Client::connect(Era::Legacy, server).await;
+    for id in 0..8 {
+        client.call(id, "hold").await;
+    }
+    for id in 0..WAITING {
+        client.call(100 + id, "wait").await;
+    }
+    for _ in 0..WAITING {
+        waiting.started().await;
+    }
+    assert_eq!(blocking.finished(), 0);
+    blocking.open();
+    waiting.open();
+    for _ in 0..8 + WAITING {
+        assert_eq!(client.text().await.1, "held");
+    }
+    client.end().await;
+}
+
 /// One worker, one place in its queue, and an inline tool.
 fn server() -> Server {
     Server::new("saturated", "1")
         .workers(NonZeroUsize::MIN)
+        .tasks(NonZeroUsize::MIN)
         .queue(1)
         .tool(Tool::inline("echo", |_, _: NoArguments| "alive"))
 }
@@ -235,12 +262,16 @@ struct Gate {
 
 impl Gate {
     fn new(kind: Kind) -> Self {
-        let (enter, started) = mpsc::channel(8);
+        let (enter, started) = mpsc::channel(512);
         Self { kind, door: watch::Sender::new(false), started, enter, finished: Arc::default() }
     }
 
     /// The tool `hold`, which ends when the gate is open.
     fn tool(&self) -> Tool {
+        self.tool_as("hold")
+    }
+
+    fn tool_as(&self, name: &str) -> Tool {
         let (door, enter) = (self.door.subscribe(), self.enter.clone());
         let finished = Arc::clone(&self.finished);
         let pass = move |context: Context| {
@@ -253,8 +284,8 @@ impl Gate {
             }
         };
         match self.kind {
-            Kind::Waiting => Tool::waiting("hold", move |context, _: NoArguments| pass(context)),
-            Kind::Blocking => Tool::blocking("hold", move |context, _: NoArguments| {
+            Kind::Waiting => Tool::waiting(name, move |context, _: NoArguments| pass(context)),
+            Kind::Blocking => Tool::blocking(name, move |context, _: NoArguments| {
                 Handle::current().block_on(pass(context.clone()))
             }),
         }

@@ -70,7 +70,7 @@ impl Connection {
         let tool = catalog.tools.get(&name).ok_or_else(unknown)?;
         if !matches!(tool.handler, Handler::Inline(_)) {
             // What cannot be done need not be looked at.
-            self.service.0.pool.check()?;
+            tool.handler.pool(&self.service.0.pools).check()?;
         }
         // Go writes a map that is not there as null.
         let given = message.share(Part::Arguments).filter(|json| **json != *b"null");
@@ -265,7 +265,7 @@ impl Connection {
             self.end_reply(start);
             return Ok(());
         }
-        let place = self.service.0.pool.place()?;
+        let place = handler.pool(&self.service.0.pools).place()?;
         let Some(id) = context.message.id() else { return Ok(()) };
         let stop = Arc::new(Stop::default());
         context.stop = Some(Arc::clone(&stop));

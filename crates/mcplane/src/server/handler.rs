@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::context::Context;
+use super::pool::{Pool, Pools};
 
 /// A boxed future, for handlers that wait.
 pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -14,9 +15,9 @@ pub(crate) enum Handler<I, O> {
     /// In the connection's own task: for work that neither blocks nor waits. There is no channel
     /// and no spawn between the read and the write.
     Inline(Direct<I, O>),
-    /// On a thread of the blocking pool, one of the server's workers.
+    /// On a thread, one of the server's workers.
     Blocking(Direct<I, O>),
-    /// As a task of its own, one of the server's workers.
+    /// As a task of its own, one of the server's tasks.
     Waiting(Deferred<I, O>),
 }
 
@@ -30,6 +31,14 @@ impl<I, O> Handler<I, O> {
         Fut: Future<Output = O> + Send + 'static,
     {
         Self::Waiting(Arc::new(move |context, input| Box::pin(handler(context, input))))
+    }
+
+    /// Where it has a place; an inline one needs none.
+    pub(super) const fn pool<'a>(&self, pools: &'a Pools) -> &'a Pool {
+        match self {
+            Self::Inline(_) | Self::Blocking(_) => &pools.blocking,
+            Self::Waiting(_) => &pools.waiting,
+        }
     }
 }
 

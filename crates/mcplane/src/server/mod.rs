@@ -73,7 +73,7 @@ pub use tool::{Arguments, IntoTool, NoArguments, Tool};
 
 use catalog::Catalog;
 use handler::Handler;
-use pool::{Pool, PoolConfig};
+use pool::{PoolConfig, Pools};
 use resource::Pattern;
 use rounds::SealKey;
 use state::{Need, States};
@@ -252,16 +252,24 @@ impl Server {
         self
     }
 
-    /// How many handlers that block or wait run at the same time, over all connections; 4 if this
-    /// is not called. One that waits for its client's answer is not counted.
+    /// How many handlers that block run at the same time, over all connections, each on a thread; 4 if
+    /// this is not called.
     #[must_use]
     pub const fn workers(mut self, workers: NonZeroUsize) -> Self {
         self.pool.workers = workers.get();
         self
     }
 
-    /// How many such handlers wait for a worker; 256 if this is not called. Beyond that the caller
-    /// is told at once that the server is overloaded.
+    /// How many `async` handlers run at the same time, over all connections; 1,024 if this is not called.
+    /// One that waits for its client's answer is not counted.
+    #[must_use]
+    pub const fn tasks(mut self, tasks: NonZeroUsize) -> Self {
+        self.pool.tasks = tasks.get();
+        self
+    }
+
+    /// How many handlers of each of the two kinds wait for their turn; 256 if this is not called. Beyond
+    /// that the caller is told at once that the server is overloaded.
     #[must_use]
     pub const fn queue(mut self, queue: usize) -> Self {
         self.pool.queue = queue;
@@ -342,7 +350,7 @@ impl Server {
         };
         let shared = Shared {
             catalog: RwLock::new(Arc::new(self.catalog)),
-            pool: Pool::new(self.pool),
+            pools: Pools::new(self.pool),
             page_size: self.page_size,
             cache: self.cache,
             budget: self.budget,

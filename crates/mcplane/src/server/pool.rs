@@ -1,8 +1,8 @@
-//! The bounded pool for handlers that block or wait.
+//! The bounded pools for handlers that block and for handlers that wait.
 //!
-//! `workers` run, `queue` wait for a worker or for their client's answer, and whoever comes after that is told at once that the
-//! server is overloaded: the reader of a connection never waits for a worker, so that pings and
-//! cancellations always pass.
+//! `workers` run, `queue` wait for a worker or for their client's answer, and whoever comes after that is
+//! told at once that the server is overloaded: the reader of a connection never waits for a worker, so
+//! that pings and cancellations always pass.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -13,6 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use mcplane_proto::error::{Code, ErrorObject};
+use mcplane_proto::limits::IN_FLIGHT_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -21,22 +22,44 @@ use super::load::{Load, Taken};
 /// How much a server does at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolConfig {
-    /// Handlers that run at the same time.
+    /// Handlers that block, at the same time: each has a thread.
     pub(crate) workers: usize,
-    /// Handlers that wait for a worker.
+    /// Handlers that wait, at the same time: each is a task.
+    pub(crate) tasks: usize,
+    /// Handlers of either kind that wait for their turn.
     pub(crate) queue: usize,
     /// How long one handler may run; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// Four at a time, as many programs of this kind run; a queue of 256 is a second of work for
-/// handlers of 15 ms; two minutes is longer than the official clients wait (60 s).
-pub(crate) const DEFAULT: PoolConfig =
-    PoolConfig { workers: 4, queue: 256, timeout: Some(Duration::from_secs(120)) };
+/// Four threads at a time, as many programs of this kind run; as many tasks as one connection may have
+/// requests in flight; a queue of 256 is a second of work for handlers of 15 ms; two minutes is longer than
+/// the official clients wait (60 s).
+pub(crate) const DEFAULT: PoolConfig = PoolConfig {
+    workers: 4,
+    tasks: IN_FLIGHT_MAX,
+    queue: 256,
+    timeout: Some(Duration::from_secs(120)),
+};
 
-#[derive(Clone)]
+/// The pools of a server.
+pub(crate) struct Pools {
+    pub(super) blocking: Pool,
+    pub(super) waiting: Pool,
+}
+
+impl Pools {
+    pub(crate) fn new(config: PoolConfig) -> Self {
+        let PoolConfig { workers, tasks, queue, timeout } = config;
+        let pool = |workers| Pool::new(workers, queue, timeout);
+        Self { blocking: pool(workers), waiting: pool(tasks) }
+    }
+}
+
 pub(crate) struct Pool {
-    config: PoolConfig,
+    /// How many run, and how many wait.
+    sizes: (usize, usize),
+    timeout: Option<Duration>,
     workers: Arc<Semaphore>,
     /// Handlers that run or wait.
     load: Load,
@@ -50,11 +73,11 @@ pub(crate) struct Place {
 }
 
 impl Pool {
-    pub(crate) fn new(config: PoolConfig) -> Self {
-        let config = PoolConfig { workers: config.workers.max(1), ..config };
-        let workers = Arc::new(Semaphore::new(config.workers.min(Semaphore::MAX_PERMITS)));
-        let load = Load::new(config.workers.saturating_add(config.queue));
-        Self { config, workers, load }
+    fn new(workers: usize, queue: usize, timeout: Option<Duration>) -> Self {
+        let load = Load::new(workers.saturating_add(queue));
+        let sizes = (workers, queue);
+        let workers = Arc::new(Semaphore::new(workers.min(Semaphore::MAX_PERMITS)));
+        Self { sizes, timeout, workers, load }
     }
 
     /// Whether there may be a place.
@@ -66,10 +89,9 @@ impl Pool {
     }
 
     fn overload(&self) -> ErrorObject {
-        let why = format!(
-            "the server is overloaded: {} calls run and {} wait; try again later",
-            self.config.workers, self.config.queue
-        );
+        let (run, wait) = self.sizes;
+        let why =
+            format!("the server is overloaded: {run} calls run and {wait} wait; try again later");
         ErrorObject::new(Code::OVERLOADED, why)
     }
 
@@ -81,7 +103,7 @@ impl Pool {
         Ok(Place {
             _taken: self.load.take().ok_or_else(|| self.overload())?,
             workers: Arc::clone(&self.workers),
-            timeout: self.config.timeout,
+            timeout: self.timeout,
         })
     }
 }

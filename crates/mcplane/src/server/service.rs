@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 
 use super::catalog::Catalog;
 use super::lines::{self, Noise};
-use super::pool::{self, Pool};
+use super::pool::{self, Pools};
 use super::refusals::Refusals;
 use super::relay::{Caller, Relay};
 use super::rounds::SealKey;
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     /// Counts the changes of the catalog, so that a connection sees one without a lock.
     pub(super) generation: AtomicU64,
     pub(super) changes: broadcast::Sender<Change>,
-    pub(super) pool: Pool,
+    pub(super) pools: Pools,
     pub(super) page_size: usize,
     pub(super) cache: Cache,
     pub(super) key: SealKey,
@@ -59,7 +59,7 @@ impl Shared {
             catalog: RwLock::default(),
             generation: AtomicU64::new(0),
             changes: broadcast::channel(CHANGES_MAX).0,
-            pool: Pool::new(pool::DEFAULT),
+            pools: Pools::new(pool::DEFAULT),
             page_size: PAGE_SIZE,
             cache: Cache::default(),
             key,
