@@ -26,6 +26,39 @@ pub(super) fn plain_len(text: &[u8]) -> usize {
     at + last.iter().position(|byte| !is_plain(*byte)).unwrap_or(last.len())
 }
 
+/// Bytes of the words of eight at the beginning in which nothing stands out but escapes of two bytes, up to
+/// what else there is, a word without any, or the last few bytes. Each word is looked at once.
+#[inline(never)]
+pub(super) fn escaped_len(text: &[u8]) -> usize {
+    let mut len = 0;
+    'words: while let Some(word) = text.get(len..).and_then(<[u8]>::first_chunk) {
+        let mut special = special_bytes(word);
+        if special == 0 {
+            break;
+        }
+        while special != 0 {
+            let at = special.trailing_zeros() as usize / 8;
+            let [byte, next, ..] = (u64::from_le_bytes(*word) >> (8 * at)).to_le_bytes();
+            if byte != b'\\' || at < 7 && !is_short(next) {
+                return len + at;
+            }
+            if at == 7 {
+                // Its other half is in the next word.
+                len += 7;
+                continue 'words;
+            }
+            special &= (!0 << (8 * at)) << 16;
+        }
+        len += 8;
+    }
+    len
+}
+
+/// Whether this byte after a backslash is all of its escape.
+pub(super) const fn is_short(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')
+}
+
 /// How many of eight bytes come before the first that is not plain.
 #[inline]
 pub(super) const fn plain_bytes(word: &[u8; 8]) -> usize {
@@ -34,7 +67,7 @@ pub(super) const fn plain_bytes(word: &[u8; 8]) -> usize {
 
 /// The high bit of each of eight bytes that is not plain; the first byte is the lowest.
 #[inline]
-pub(super) const fn special_bytes(word: &[u8; 8]) -> u64 {
+const fn special_bytes(word: &[u8; 8]) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOWS: u64 = 0x7f * ONES;
     let word = u64::from_le_bytes(*word);

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::Kind;
 use super::part::{Inside, Part, Spans};
-use super::plain::{WORDS_MIN, plain_bytes, plain_len, special_bytes};
+use super::plain::{WORDS_MIN, escaped_len, is_short, plain_bytes, plain_len};
 use crate::error::{Code, ErrorObject, shorten};
 use crate::id::Id;
 use crate::limits::{DEPTH_MAX, MESSAGE_BYTES_MAX};
@@ -434,7 +434,8 @@ impl<'a> Scan<'a> {
                 Some(b'\\') => {
                     escaped = true;
                     self.escape()?;
-                    self.escapes();
+                    // Where one is there are more.
+                    self.at += escaped_len(self.rest());
                 }
                 Some(0x00..=0x1f) => return Err(self.unexpected("an escaped control character")),
                 Some(_) => {}
@@ -456,33 +457,6 @@ impl<'a> Scan<'a> {
             }
         }
         self.at += plain_len(self.rest());
-    }
-
-    /// Where one escape is there are more: goes over words of eight bytes in which nothing else stands
-    /// out, and looks at each once.
-    #[inline(never)]
-    fn escapes(&mut self) {
-        'words: while let Some(word) = self.rest().first_chunk() {
-            let (word, mut special) = (u64::from_le_bytes(*word), special_bytes(word));
-            if special == 0 {
-                return;
-            }
-            while special != 0 {
-                let at = special.trailing_zeros() as usize / 8;
-                let [byte, next, ..] = (word >> (8 * at)).to_le_bytes();
-                if byte != b'\\' || at < 7 && !is_short(next) {
-                    self.at += at;
-                    return;
-                }
-                if at == 7 {
-                    // Its other half is in the next word.
-                    self.at += 7;
-                    continue 'words;
-                }
-                special &= (!0 << (8 * at)) << 16;
-            }
-            self.at += 8;
-        }
     }
 
     fn escape(&mut self) -> Result<(), ScanError> {
@@ -582,11 +556,6 @@ impl<'a> Scan<'a> {
     const fn unexpected(&self, expected: &'static str) -> ScanError {
         ScanError::NotJson { at: self.at - 1, expected }
     }
-}
-
-/// Whether this byte after a backslash is all of its escape.
-const fn is_short(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')
 }
 
 /// The objects that the scan descends into.
