@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use mcplane::proto::session::EraChoice;
 use mcplane::proto::version::{Era, Revision};
-use mcplane::transport::listen::{Address, Admission, Limits, Listener};
+use mcplane::transport::Address;
+use mcplane::transport::listen::{Admission, Limits, Listener};
 use mcplane::transport::{tcp, unix};
 use mcplane::{Client, NoArguments, Server, Service, Tool};
 use serde_json::{Value, json};

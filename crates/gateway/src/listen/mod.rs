@@ -7,8 +7,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use mcplane::Result;
+use mcplane::transport::Address;
 use mcplane::transport::http::server::{self as http, ConnectionLimits};
-use mcplane::transport::listen::{self, Address, Limits, Listener};
+use mcplane::transport::listen::{self, Limits, Listener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

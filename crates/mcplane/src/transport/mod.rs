@@ -12,8 +12,9 @@
 //! * [`websocket`] — one message per text frame, subprotocol `mcp`.
 //! * [`http`] — Streamable HTTP in both eras, and HTTP+SSE.
 //!
-//! Servers on the network share [`listen`] (accepting, with its limits) and [`tls`].
+//! An [`Address`] is where a server is, or listens. Servers on the network share [`listen`] (accepting, with its limits) and [`tls`].
 
+mod address;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod listen;
@@ -33,6 +34,8 @@ use std::task::{Context, Poll, ready};
 
 use mcplane_proto::frame::Output;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use address::Address;
 
 use crate::error::Result;
 

@@ -28,8 +28,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 pub use super::listen::serve;
 
-use super::Transport;
-use super::listen::Address;
+use super::{Address, Transport};
 use crate::error::{Error, Kind, Result};
 
 /// How long a connection attempt may take, over all addresses of a name.

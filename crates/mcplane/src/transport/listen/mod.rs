@@ -1,6 +1,5 @@
 //! Accepting connections, within limits.
 //!
-//! * [`Address`] — where to listen or to connect.
 //! * [`Limits`] — every bound of a listener, with its reason.
 //! * [`Listener`] — a bound socket; [`Incoming`] — what it accepts.
 //! * [`serve`] — one message per line, on every connection.
@@ -12,7 +11,6 @@
 //! each client's address, and where no place is free, the one that has been of no use for longest
 //! gives its own up.
 
-mod address;
 mod connections;
 mod gate;
 mod limits;
@@ -29,7 +27,6 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
-pub use address::Address;
 pub use limits::Limits;
 pub use lines::serve;
 pub use stream::{PeerAddress, Stream};
@@ -46,6 +43,7 @@ use gate::Gates;
 use places::Places;
 
 use crate::error::{Error, Result};
+use crate::transport::Address;
 #[cfg(feature = "tls")]
 use crate::transport::tls::ServerTls;
 use crate::transport::unix::SocketFile;
