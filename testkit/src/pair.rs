@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcplane_proto::error::{Code, ErrorObject};
-use mcplane_proto::message::{Part, write};
+use mcplane_proto::frame::Output;
+use mcplane_proto::message::Part;
 use mcplane_proto::session::client::Call;
 use mcplane_proto::session::{
     ClientConfig, ClientEvent, ClientSession, Ids, ServerEvent, ServerSession,
@@ -83,7 +84,7 @@ impl Pair {
         script: impl FnMut(&Message) -> Vec<(Duration, Say)> + 'static,
     ) -> Self {
         let start = Instant::now();
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let config = ClientConfig {
             info: Implementation::new("client", "1"),
             capabilities: ClientCapabilities::new().with_roots(true),
@@ -132,9 +133,9 @@ impl Pair {
     /// Lets the client act; the lines that it writes are sent.
     pub fn client<R>(
         &mut self,
-        act: impl FnOnce(&mut ClientSession<u32>, Instant, &mut Vec<u8>) -> R,
+        act: impl FnOnce(&mut ClientSession<u32>, Instant, &mut Output) -> R,
     ) -> R {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let value = act(&mut self.client, self.now, &mut out);
         self.send(true, &out);
         value
@@ -143,9 +144,9 @@ impl Pair {
     /// Lets the server act; the lines that it writes are sent.
     pub fn server<R>(
         &mut self,
-        act: impl FnOnce(&mut ServerSession<u32, Id>, Instant, &mut Vec<u8>) -> R,
+        act: impl FnOnce(&mut ServerSession<u32, Id>, Instant, &mut Output) -> R,
     ) -> R {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let value = act(&mut self.server, self.now, &mut out);
         self.send(false, &out);
         value
@@ -217,7 +218,7 @@ impl Pair {
     }
 
     fn at_server(&mut self, bytes: Bytes) {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let message = match Message::scan(bytes) {
             Ok(message) => message,
             Err(failure) => {
@@ -250,28 +251,28 @@ impl Pair {
     }
 
     fn say(&mut self, id: &Id, token: Option<Bytes>, say: &Say) {
-        let (mut out, mut id_json) = (Vec::new(), Vec::new());
+        let (mut out, mut id_json) = (Output::new(), Vec::new());
         id.write_json(&mut id_json);
         match (say, token) {
             (Say::Progress(done), Some(token)) if self.server.is_in_flight(id) => {
                 let token = String::from_utf8_lossy(&token);
                 let params = format!(r#"{{"progressToken":{token},"progress":{done}}}"#);
-                let method = Method::Progress.as_str();
-                write::notification(&mut out, method, Some(params.as_bytes()));
+                let method = Method::Progress;
+                out.notification(method, Some(params.as_bytes()));
             }
             (Say::Progress(_), _) => {}
             // Nothing may be sent for a request that was cancelled.
             (_, _) if self.server.finish(id).is_none() => {}
-            (Say::Result(result), _) => write::result(&mut out, &id_json, result.as_bytes()),
+            (Say::Result(result), _) => out.result(&id_json, result.as_bytes()),
             (Say::Error(code), _) => {
-                write::error(&mut out, Some(&id_json), &ErrorObject::new(*code, "scripted"));
+                out.error(Some(&id_json), &ErrorObject::new(*code, "scripted"));
             }
         }
         self.send(false, &out);
     }
 
     fn at_client(&mut self, bytes: Bytes) {
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let event = match Message::scan(bytes) {
             Ok(message) => self.client.receive(self.now, &message, &mut out),
             Err(failure) => self.client.refuse(self.now, &failure, &mut out),
@@ -294,7 +295,7 @@ impl Pair {
 
     fn expire(&mut self) {
         loop {
-            let mut out = Vec::new();
+            let mut out = Output::new();
             let Some(event) = self.client.expire(self.now, &mut out) else { break };
             self.send(true, &out);
             self.learn(event);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::limits::{PROBE_TIMEOUT, REQUEST_TIMEOUT, REQUEST_TIMEOUT_MAX};
-use mcplane_proto::message::{Kind, Part, write};
+use mcplane_proto::message::{Kind, Part};
 use mcplane_proto::session::client::{Answer, Call};
 use mcplane_proto::session::{ClientEvent, EraChoice, HandshakeError, ServerEvent};
 use mcplane_proto::version::Era;
@@ -276,7 +276,7 @@ fn a_listen_is_acknowledged_first_and_ends_with_its_result() {
     let first = pair.call(&listen(tools), 1).unwrap();
     let second = pair.call(&listen(resource), 2).unwrap();
     let wanted = |method: Method, uri: Option<&'static str>, pair: &mut Pair| {
-        pair.server(|server, _, out| server.notify(method, uri, out, |out| out.push(b'\n')));
+        pair.server(|server, _, out| server.notify(method, uri, out));
     };
     wanted(Method::ToolsListChanged, None, &mut pair); // nobody listens yet
     pair.run_until(pair.elapsed() + 2 * MS);
@@ -303,7 +303,7 @@ fn a_listen_is_acknowledged_first_and_ends_with_its_result() {
     // One is cancelled, the other ends with the server.
     assert_eq!(pair.client(|client, _, out| client.cancel(first, "enough", out)), Some(1));
     pair.run_until(pair.elapsed() + SECOND);
-    pair.server(|server, _, out| server.end_listens(out, |out| out.push(b'\n')));
+    pair.server(|server, _, out| server.end_listens(out));
     pair.run();
     let ends = ends(&pair);
     assert!(!ends.contains_key(&1));
@@ -330,7 +330,7 @@ fn a_server_asks_in_the_legacy_eras_and_may_take_it_back() {
         pair.run_until(pair.elapsed() + MS);
         assert!(matches!(pair.events.last(), Some((_, ClientEvent::Asked(Method::RootsList)))));
         let id = asked.unwrap().to_string();
-        pair.client(|_, _, out| write::result(out, id.as_bytes(), br#"{"roots":[]}"#));
+        pair.client(|_, _, out| out.result(id.as_bytes(), br#"{"roots":[]}"#));
         pair.run();
         let id = ask(&mut pair, 6).unwrap();
         assert_eq!(pair.server(|server, _, out| server.withdraw(id, "late", out)), Some(6));

@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcplane::proto::error::{Code, ErrorObject, shorten};
+use mcplane::proto::frame::Output;
 use mcplane::proto::headers::ParamHeader;
-use mcplane::proto::message::{Message, Part, write};
+use mcplane::proto::message::{Message, Outcome, Part, write};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::ServerConfig;
 use mcplane::proto::types::{Cache, LogLevel};
@@ -26,7 +27,7 @@ use crate::upstream::worker::unavailable;
 
 impl Relay for Face {
     /// One request: answered from the catalog, or put on its way to a worker.
-    fn request(&self, request: Relayed, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>> {
+    fn request(&self, request: Relayed, out: &mut Output) -> Option<Arc<dyn Cancel>> {
         let view = self.view();
         // answer   what the catalog knows needs nobody else
         if is_list(request.method()) {
@@ -127,7 +128,7 @@ const fn is_list(method: Method) -> bool {
     )
 }
 
-fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) {
+fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) -> Outcome {
     let start = out.len();
     let cursor = match request.message().part(Part::Cursor) {
         None | Some(b"null") => Ok(None),
@@ -145,10 +146,14 @@ fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) {
         )
     });
     match listed {
-        Ok(()) => write::end(out),
+        Ok(()) => {
+            write::end(out);
+            Outcome::Result
+        }
         Err(error) => {
             out.truncate(start);
             write::error(out, Some(request.id_json()), &error);
+            Outcome::from(&error)
         }
     }
 }
@@ -205,8 +210,8 @@ fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<Arc<
     route.original.clone().or_else(|| Some(request.message().text(Part::Name)?.into()))
 }
 
-fn refuse(request: Relayed, error: &ErrorObject, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>> {
-    request.answer_now(out, |request, out| write::error(out, Some(request.id_json()), error));
+fn refuse(request: Relayed, error: &ErrorObject, out: &mut Output) -> Option<Arc<dyn Cancel>> {
+    request.fail_now(out, error);
     None
 }
 

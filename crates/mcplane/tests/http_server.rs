@@ -4,6 +4,7 @@
 //! * `ladder` — which era a request is of, and the status of every refusal.
 //! * `mirror` — the headers that repeat the body (2026-07-28).
 //! * `modern` — requests of 2026-07-28: streams, cancellation, subscriptions.
+//! * `relayed` — answers that somebody else wrote.
 //! * `session` — sessions of 2025-03-26 … 2025-11-25, their streams and resumption.
 //! * `legacy_sse` — HTTP+SSE of 2024-11-05.
 //! * `memory` — what waits for clients that do not read, and for those that went away.
@@ -28,6 +29,8 @@ mod memory;
 mod mirror;
 #[path = "http_server/modern.rs"]
 mod modern;
+#[path = "http_server/relayed.rs"]
+mod relayed;
 #[path = "http_server/session.rs"]
 mod session;
 #[path = "http_server/site.rs"]

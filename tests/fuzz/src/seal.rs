@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::frame::Output;
 use mcplane::proto::headers::ParamHeader;
 use mcplane::proto::limits::REQUEST_STATE_BYTES_MAX;
-use mcplane::proto::message::write;
 use mcplane::proto::session::ServerConfig;
 use mcplane::proto::session::listen::Offered;
 use mcplane::proto::session::server::Features;
@@ -124,12 +124,12 @@ impl Relay for Seals {
         None
     }
 
-    fn request(&self, request: Relayed, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>> {
+    fn request(&self, request: Relayed, out: &mut Output) -> Option<Arc<dyn Cancel>> {
         if let Err(why) = self.look(&request) {
             *self.wrong.lock().expect("nobody panics") = Some(why);
         }
         let error = ErrorObject::new(Code::INTERNAL_ERROR, "looked at");
-        request.answer_now(out, |request, out| write::error(out, Some(request.id_json()), &error));
+        request.fail_now(out, &error);
         None
     }
 

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use mcplane_proto::Message;
+use mcplane_proto::frame::Output;
 use mcplane_proto::message::Kind;
 use mcplane_proto::method::Method;
 use mcplane_proto::session::client::{Call, ClientConfig, ClientEvent, ClientSession};
@@ -24,9 +25,10 @@ pub fn run(data: &[u8]) {
 }
 
 /// What is written is nothing, or one message.
-fn check(out: &mut Vec<u8>) {
+fn check(out: &mut Output) {
     if !out.is_empty() {
-        let message = Message::scan(std::mem::take(out)).expect("a message");
+        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1, "one line");
+        let message = Message::scan(out.take()).expect("a message");
         assert!(message.kind() != Kind::Request || message.id().is_some());
     }
 }
@@ -44,7 +46,7 @@ fn serve(lines: &[&[u8]]) {
         offered: Offered::default(),
         cache: Cache::default(),
     });
-    let (mut out, mut now) = (Vec::new(), Instant::now());
+    let (mut out, mut now) = (Output::new(), Instant::now());
     for line in lines {
         let message = match Message::scan(line.to_vec()) {
             Ok(message) => message,
@@ -68,7 +70,7 @@ fn serve(lines: &[&[u8]]) {
     }
     session.drain();
     session.expire(now + TIMEOUT * 2);
-    session.end_listens(&mut out, |_| {});
+    session.end_listens(&mut out);
     assert_eq!(session.listens(), 0);
 }
 
@@ -86,7 +88,7 @@ fn call(choice: u8, lines: &[&[u8]]) {
         timeout: TIMEOUT,
         ids: Ids::InOrder,
     };
-    let (mut out, mut now) = (Vec::new(), Instant::now());
+    let (mut out, mut now) = (Output::new(), Instant::now());
     let mut session: ClientSession<usize> = ClientSession::start(now, config, &mut out);
     check(&mut out);
     let (mut opened, mut ended) = (0, 0);

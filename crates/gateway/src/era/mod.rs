@@ -139,8 +139,8 @@ pub(crate) fn respond(request: Relayed, call: &Call, answer: &Message, peer: &Pe
         uri: uri.as_deref(),
         ..Back::new(request.revision(), request.id_json())
     };
-    translate::response(call.method, answer, peer.revision, &back, &mut out);
-    request.answer(out);
+    let outcome = translate::response(call.method, answer, peer.revision, &back, &mut out);
+    request.answer(out, outcome);
 }
 
 /// Passes progress on, under the client's own token.

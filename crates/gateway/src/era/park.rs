@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use mcplane::budget::Charge;
 use mcplane::proto::error::ErrorObject;
 use mcplane::proto::id::Id;
-use mcplane::proto::message::{Message, Part};
+use mcplane::proto::message::{Message, Outcome, Part};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::Peer;
 use mcplane::proto::translate;
@@ -250,7 +250,7 @@ impl Parking {
         let (call, since) = (Arc::clone(call), clock::now());
         let digest = self.digest(&request);
         self.calls().insert(state, Place { call, since, digest });
-        request.answer(out);
+        request.answer(out, Outcome::Result);
         Ok(())
     }
 
@@ -340,5 +340,5 @@ pub(crate) fn ask_urls(call: &Call, elicitations: &[u8]) {
         keys.iter().map(String::as_str).zip(questions.iter().map(Vec::as_slice)).collect();
     let mut out = Vec::new();
     translate::input_required(request.id_json(), &entries, AGAIN, None, &mut out);
-    request.answer(out);
+    request.answer(out, Outcome::Result);
 }

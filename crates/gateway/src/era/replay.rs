@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::limits::INPUT_ROUNDS_MAX;
-use mcplane::proto::message::{Message, Part, write};
+use mcplane::proto::message::{Message, Outcome, Part, write};
 use mcplane::proto::session::Peer;
 use mcplane::proto::session::rounds::{InputRequired, retry_members};
 use mcplane::proto::translate;
@@ -73,7 +73,7 @@ fn pass_on(request: Relayed, call: &Call, state: &RawValue, message: &Message) {
     }
     out.push(b'}');
     write::end(&mut out);
-    request.answer(out);
+    request.answer(out, Outcome::Result);
 }
 
 /// What a client of 2026-07-28 brings along for a server of its era: the members of a retry.

@@ -135,7 +135,7 @@ impl Cancel for Call {
         };
         if let Some(request) = request {
             // Nothing may be sent for it: its client may use the id again.
-            request.answer_now(&mut Vec::new(), |_, _| {});
+            request.forget();
         }
     }
 }

@@ -14,10 +14,10 @@ use bytes::{Bytes, BytesMut};
 use mcplane::budget::Charge;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
-use mcplane::proto::frame::lines::{self, Lines};
+use mcplane::proto::frame::lines::Lines;
 use mcplane::proto::id::Id;
 use mcplane::proto::limits::{LINES_PER_TURN, MESSAGE_BYTES_MAX, STALL_MAX};
-use mcplane::proto::message::{Kind, Message, is_batch, split_batch, write};
+use mcplane::proto::message::{Kind, Message, is_batch, split_batch};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request};
 use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError};
@@ -116,7 +116,6 @@ impl<'a> Drive<'a> {
         worker.is_told.store(false, Ordering::Relaxed);
         let mut out = Output::new();
         let session = ClientSession::start(clock::now(), config, &mut out);
-        lines::end(&mut out, 0);
         Self {
             worker,
             pool,
@@ -268,14 +267,12 @@ impl<'a> Drive<'a> {
     }
 
     fn command(&mut self, now: Instant, command: Option<Command>) {
-        let start = self.out.len();
         match command {
-            Some(Command::Call(call)) => return self.call(now, call),
+            Some(Command::Call(call)) => self.call(now, call),
             Some(Command::Cancel(life, id)) => {
                 if life == self.worker.life() {
                     self.cancel(now, id);
                 }
-                return;
             }
             Some(Command::Ask(method, params, patience, waiting)) => {
                 self.ask(now, method, &params, patience, waiting);
@@ -285,7 +282,6 @@ impl<'a> Drive<'a> {
                     self.of = None;
                     self.asked(method, &question, Some(&caller));
                 }
-                return;
             }
             Some(Command::Reply(life, id, answer)) => {
                 if life != self.worker.life() {
@@ -294,20 +290,19 @@ impl<'a> Drive<'a> {
                 let mut id_json = Vec::new();
                 id.write_json(&mut id_json);
                 match answer {
-                    Ok(result) => write::result(&mut self.out, &id_json, &result),
-                    Err(error) => write::error(&mut self.out, Some(&id_json), &error),
+                    Ok(result) => self.out.result(&id_json, &result),
+                    Err(error) => self.out.error(Some(&id_json), &error),
                 }
             }
             Some(Command::Note(life, note)) => {
                 if life == self.worker.life() && self.out.backlog() <= BACKLOG_BYTES_MAX {
-                    self.out.extend_from_slice(&note);
+                    self.out.line(|out| out.extend_from_slice(&note));
                 }
             }
-            Some(Command::Listen(params)) => return self.listen(now, &params),
+            Some(Command::Listen(params)) => self.listen(now, &params),
             Some(Command::Leave(at)) => self.leave_at = Some(at),
             None => self.leave_at = Some(now),
         }
-        self.end_line(start);
     }
 
     /// Sends a call, unless it was cancelled while it waited.
@@ -337,7 +332,6 @@ impl<'a> Drive<'a> {
             return self.pool.release(self.worker, &call);
         };
         call.id.store(id, Ordering::Release);
-        let start = self.out.len();
         let mut seat = call.seat();
         let Some(request) = &seat.request else {
             // It was cancelled a moment ago, when no worker had it.
@@ -345,12 +339,12 @@ impl<'a> Drive<'a> {
             self.session.forget(id);
             return self.pool.release(self.worker, &call);
         };
-        era::write_request(request, &call, revision, id, &seat.retry, &mut self.out);
+        let retry = &seat.retry;
+        self.out.line(|out| era::write_request(request, &call, revision, id, retry, out));
         seat.worker = Some((Arc::clone(self.worker), self.worker.life()));
         drop(seat);
         call.sent.fetch_add(1, Ordering::Relaxed);
         self.worker.calls.fetch_add(1, Ordering::Relaxed);
-        self.end_line(start);
     }
 
     /// It takes no more calls.
@@ -394,19 +388,16 @@ impl<'a> Drive<'a> {
     }
 
     fn message(&mut self, now: Instant, line: Bytes) {
-        let start = self.out.len();
         let message = match Message::scan(line) {
             Ok(message) => message,
             Err(failure) => {
                 let event = self.session.refuse(now, &failure, &mut self.out);
-                self.end_line(start);
                 self.on(event, None);
                 return self.stray();
             }
         };
         self.strays_in_row = 0;
         let event = self.session.receive(now, &message, &mut self.out);
-        self.end_line(start);
         self.on(event, Some(&message));
     }
 
@@ -510,10 +501,7 @@ impl<'a> Drive<'a> {
     }
 
     fn expire(&mut self, now: Instant) {
-        loop {
-            let start = self.out.len();
-            let Some(event) = self.session.expire(now, &mut self.out) else { break };
-            self.end_line(start);
+        while let Some(event) = self.session.expire(now, &mut self.out) {
             self.on(event, None);
         }
     }
@@ -526,12 +514,6 @@ impl<'a> Drive<'a> {
             }
         }
         self.end.get_or_insert_with(|| End::Broken("it closed the connection".into()));
-    }
-
-    pub(super) fn end_line(&mut self, start: usize) {
-        if self.out.len() > start {
-            lines::end(&mut self.out, start);
-        }
     }
 }
 

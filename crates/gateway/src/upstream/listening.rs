@@ -52,9 +52,7 @@ impl Drive<'_> {
             return;
         }
         let call = request(Method::Listen, params, PROBE_TIMEOUT);
-        let start = self.out.len();
         self.listening.opening = self.session.call(now, &call, Tag::Listen, &mut self.out).ok();
-        self.end_line(start);
         if self.listening.opening.is_none() {
             self.pool.hear(Heard::ListenEnded(Arc::clone(self.worker), false));
         }
@@ -66,9 +64,7 @@ impl Drive<'_> {
         let Some(id) = self.listening.opening.take_if(|id| is_named(id)) else { return };
         self.session.hold(id);
         if let Some(before) = self.listening.open.replace(id) {
-            let start = self.out.len();
             self.session.cancel(before, "another one takes its place", &mut self.out);
-            self.end_line(start);
         }
         self.worker.is_told.store(true, Ordering::Relaxed);
         self.pool.hear(Heard::Listening(Arc::clone(self.worker)));

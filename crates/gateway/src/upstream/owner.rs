@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use mcplane::proto::error::{Code, ErrorObject};
-use mcplane::proto::message::{Message, Part, write};
+use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Caller;
 
@@ -67,33 +67,27 @@ impl Drive<'_> {
                 return self.refuse_question(message, refused);
             }
         };
-        let start = self.out.len();
         match answer {
             Ok(result) => {
-                write::result(&mut self.out, message.part(Part::Id).unwrap_or(b"null"), &result);
+                self.out.result(message.part(Part::Id).unwrap_or(b"null"), &result);
             }
             Err(why) => {
                 let error = ErrorObject::new(Code::INVALID_REQUEST, why);
-                write::error(&mut self.out, message.part(Part::Id), &error);
+                self.out.error(message.part(Part::Id), &error);
             }
         }
-        self.end_line(start);
     }
 
     /// Answers with the roots of the settings.
     fn tell_roots(&mut self, question: &Message) {
-        let start = self.out.len();
         let id = question.part(Part::Id).unwrap_or(b"null");
-        write::result(&mut self.out, id, &self.pool.roots());
-        self.end_line(start);
+        self.out.result(id, &self.pool.roots());
     }
 
     /// Answers a question that its client cannot be asked.
     fn refuse_question(&mut self, question: &Message, error: Option<ErrorObject>) {
         if let Some(error) = error {
-            let start = self.out.len();
-            write::error(&mut self.out, question.part(Part::Id), &error);
-            self.end_line(start);
+            self.out.error(question.part(Part::Id), &error);
         }
     }
 
@@ -176,14 +170,12 @@ impl Drive<'_> {
         let Some(id) = begun(begin).filter(is_call) else {
             return self.too_long("a message for which there is no room, while others wait");
         };
-        let start = self.out.len();
         let error = no_room("an answer");
         if let Some(Tag::Call(call)) = self.session.cancel(id, &error.message, &mut self.out) {
             call.fail(&error);
             self.voices.cut(&call);
             self.pool.release(self.worker, &call);
         }
-        self.end_line(start);
     }
 
     /// A message that was too long to be read. Whose it was can only be told if there is one.
@@ -198,13 +190,11 @@ impl Drive<'_> {
         match calls.as_slice() {
             [] => self.stray(),
             [call] => {
-                let start = self.out.len();
                 call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why.clone()));
                 if let Some(Tag::Call(call)) = self.session.cancel(call.id(), &why, &mut self.out) {
                     self.voices.cut(&call);
                     self.pool.release(self.worker, &call);
                 }
-                self.end_line(start);
             }
             // One of them would wait for ever: better that all of them know.
             _ => self.end = Some(End::Broken(why)),

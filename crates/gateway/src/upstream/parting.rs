@@ -13,9 +13,7 @@ use crate::clock;
 impl Drive<'_> {
     /// Takes a call back that nobody waits for any more.
     pub(super) fn cancel(&mut self, now: Instant, id: i64) {
-        let start = self.out.len();
         let call = self.session.cancel(id, "the client cancelled it", &mut self.out);
-        self.end_line(start);
         if let Some(Tag::Call(call)) = call {
             self.voices.cut(&call);
             self.part(now, Tag::Gone(call));
@@ -24,9 +22,7 @@ impl Drive<'_> {
 
     /// Sends a call to another worker.
     pub(super) fn move_away(&mut self, call: &Arc<Call>) {
-        let start = self.out.len();
         let tag = self.session.cancel(call.id(), "it is sent elsewhere", &mut self.out);
-        self.end_line(start);
         if matches!(tag, Some(Tag::Call(_))) {
             self.voices.cut(call);
             self.part(clock::now(), Tag::Moved(call.caller.clone()));
@@ -40,11 +36,9 @@ impl Drive<'_> {
     pub(super) fn part(&mut self, now: Instant, tag: Tag) {
         let method = if self.is_modern() { Method::Discover } else { Method::Ping };
         let ping = request(method, b"{}", PROBE_TIMEOUT);
-        let start = self.out.len();
         if let Err(tag) = self.session.call(now, &ping, tag, &mut self.out) {
             self.parted(&tag);
         }
-        self.end_line(start);
     }
 
     pub(super) fn parted(&self, tag: &Tag) {

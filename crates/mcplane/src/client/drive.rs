@@ -138,7 +138,7 @@ impl Drive {
         notify: Option<mpsc::Sender<Notification>>,
     ) -> Self {
         let now = Instant::now();
-        let session = wire.put(|out| ClientSession::start(now.into_std(), config, out));
+        let session = ClientSession::start(now.into_std(), config, wire.out());
         Self {
             wire,
             session,
@@ -166,7 +166,7 @@ impl Drive {
         self.wire = wire;
         self.broken_at = None;
         let now = Instant::now().into_std();
-        self.wire.put(|out| self.session.respawned(now, out));
+        self.session.respawned(now, self.wire.out());
     }
 
     /// Who the server is.
@@ -235,7 +235,7 @@ impl Drive {
         for (key, reason) in self.state.given_up(cx) {
             self.listeners.remove(&key);
             if let Some((id, _)) = self.ids.remove(&key) {
-                self.wire.put(|out| self.session.cancel(id, &reason, out));
+                self.session.cancel(id, &reason, self.wire.out());
             }
         }
     }
@@ -249,7 +249,7 @@ impl Drive {
                 Some(Command::Call(call)) => self.call(*call),
                 Some(Command::Listen(key, listener)) => self.listen(key, listener),
                 Some(Command::Notify(method)) => {
-                    self.wire.put(|out| self.session.notify(method, None, out));
+                    self.session.notify(method, None, self.wire.out());
                 }
                 Some(Command::Close) | None => self.signal = Some(Signal::End(End::ByUs)),
             }
@@ -284,7 +284,7 @@ impl Drive {
             timeout: Some(timeout),
         };
         let now = Instant::now().into_std();
-        match self.wire.put(|out| self.session.call(now, &call, pending, out)) {
+        match self.session.call(now, &call, pending, self.wire.out()) {
             Ok(id) => {
                 self.ids.insert(key, (id, is_listen));
             }
@@ -355,11 +355,11 @@ impl Drive {
             Ok(message) => message,
             Err(failure) => {
                 self.state.note_stray(&line);
-                let event = self.wire.put(|out| self.session.refuse(now, &failure, out));
+                let event = self.session.refuse(now, &failure, self.wire.out());
                 return self.on(event, None);
             }
         };
-        let event = self.wire.put(|out| self.session.receive(now, &message, out));
+        let event = self.session.receive(now, &message, self.wire.out());
         self.on(event, Some(&message));
     }
 
@@ -390,7 +390,7 @@ impl Drive {
             return false;
         }
         let now = Instant::now().into_std();
-        while let Some(event) = self.wire.put(|out| self.session.expire(now, out)) {
+        while let Some(event) = self.session.expire(now, self.wire.out()) {
             self.on(event, None);
         }
         // The timer has fired: it must be set anew before it can wake anybody again.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use mcplane_proto::frame::Output;
-use mcplane_proto::frame::lines::{self, LineTooLong, Lines};
+use mcplane_proto::frame::lines::{LineTooLong, Lines};
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -47,14 +47,9 @@ impl Wire {
         }
     }
 
-    /// Lets `write` append at most one message and ends its line.
-    pub(super) fn put<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        let start = self.out.len();
-        let value = write(&mut self.out);
-        if self.out.len() > start {
-            lines::end(&mut self.out, start);
-        }
-        value
+    /// Where messages go that are to be sent.
+    pub(super) const fn out(&mut self) -> &mut Output {
+        &mut self.out
     }
 
     /// Bytes that wait to be written.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use mcplane_proto::frame::Output;
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use mcplane_proto::message::write;
 
@@ -64,9 +65,9 @@ impl Batches {
     }
 
     /// Answers a request that is not carried out, if there is no place for its answer.
-    pub(super) fn refuse(&self, id: Option<&[u8]>, out: &mut Vec<u8>) {
+    pub(super) fn refuse(&self, id: Option<&[u8]>, out: &mut Output) {
         if self.gathered >= self.gathered_max {
-            write::error(out, id, &room::batch_is_full(self.gathered_max));
+            out.error(id, &room::batch_is_full(self.gathered_max));
         }
     }
 
@@ -160,7 +161,7 @@ mod tests {
             batches.reply(batch, &answer(id, 9000), &process);
         }
         assert!(batches.gathered - process.used() < 1000, "all but short errors is charged");
-        let mut refused = Vec::new();
+        let mut refused = Output::new();
         batches.gathered_max = batches.gathered;
         batches.refuse(Some(b"7"), &mut refused);
         let refused: serde_json::Value = serde_json::from_slice(&refused).unwrap();
@@ -171,7 +172,7 @@ mod tests {
             assert_eq!(errors(&array), [None, Some(-31999), None]);
         }
         assert_eq!((batches.gathered, process.used()), (0, 0));
-        let mut welcome = Vec::new();
+        let mut welcome = Output::new();
         batches.refuse(Some(b"8"), &mut welcome);
         assert!(welcome.is_empty());
     }

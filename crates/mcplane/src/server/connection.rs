@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use mcplane_proto::error::{Code, ErrorObject};
-use mcplane_proto::frame::{Output, lines};
+use mcplane_proto::frame::Output;
 use mcplane_proto::id::Id;
-use mcplane_proto::message::{Message, Part, ScanError, ScanFailure, is_batch, split_batch, write};
+use mcplane_proto::message::{Message, Part, ScanError, ScanFailure, is_batch, split_batch};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::{ServerEvent, ServerSession};
 use mcplane_proto::version::Revision;
@@ -22,7 +22,7 @@ use tokio::task::AbortHandle;
 
 use super::batches::Batches;
 use super::catalog::Catalog;
-use super::context::{ASK_TIMEOUT, Event, Stop};
+use super::context::{ASK_TIMEOUT, Event, Reply, Stop};
 use super::outlet::{Charged, Events};
 use super::relay::{Cancel, Hop};
 use super::room;
@@ -46,11 +46,6 @@ const OUT_BYTES_STEP: usize = 64 * 1024;
 
 /// Room for output that a connection keeps, in bytes.
 const OUT_BYTES_KEPT: usize = 1024 * 1024;
-
-/// Ends a line that our own compact writer wrote.
-pub(super) fn end_line(out: &mut Vec<u8>) {
-    out.push(b'\n');
-}
 
 /// Why a question is taken back whose request has ended.
 const ENDED: &str = "the request was cancelled";
@@ -177,7 +172,7 @@ impl Connection {
             return true;
         }
         let start = self.out.len();
-        write::error(&mut self.out, None, &room::no_room_for_request(len));
+        self.out.error(None, &room::no_room_for_request(len));
         self.end(start, None, Then::End);
         self.coming.shrink(0);
         false
@@ -271,7 +266,7 @@ impl Connection {
             self.batches.refuse(id, &mut self.out);
         }
         if self.out.len() == start && !self.taking.cover(&self.budget, len) {
-            write::error(&mut self.out, id, &room::no_room_for_request(len));
+            self.out.error(id, &room::no_room_for_request(len));
         }
         if self.out.len() > start {
             return self.end_reply(start);
@@ -312,7 +307,7 @@ impl Connection {
                 let start = self.out.len();
                 let why = "`initialize` must not be part of a batch";
                 let error = ErrorObject::new(Code::INVALID_REQUEST, why);
-                write::error(&mut self.out, message.part(Part::Id), &error);
+                self.out.error(message.part(Part::Id), &error);
                 self.end_reply(start);
             }
             Ok(message) => self.message(now, message),
@@ -320,49 +315,50 @@ impl Connection {
         }
     }
 
-    /// Ends an answer that was written into the output from `start` on: as a line of its own, or
-    /// as an element of the batch that is being read. One for which there is no room becomes an error.
+    /// An answer is the line in the output from `start` on: it goes its way, or into the batch that is
+    /// being read. One for which there is no room becomes an error.
     pub(super) fn end_reply(&mut self, start: usize) {
         let len = self.out.len() - start;
         if len == 0 {
             return;
         }
         if let Some(batch) = self.batches.current() {
-            let reply = self.out.split_off(start);
+            let reply = self.out.take_back(start);
             return self.batches.reply(batch, &reply, &self.budget);
         }
         if len > FREE_BYTES && !self.held.cover(&self.budget, self.out.len()) {
-            let reply = self.out.split_off(start);
-            self.out.shrink_to(OUT_BYTES_STEP);
-            write::error(&mut self.out, room::id_of(&reply), &room::no_room_for_answer(len));
+            let reply = self.out.take_back(start);
+            self.out.raw().shrink_to(OUT_BYTES_STEP);
+            self.out.error(room::id_of(&reply), &room::no_room_for_answer(reply.len()));
         }
         self.end(start, self.route(), Then::End);
     }
 
     /// The answer to a request that ran beside the connection's task; none if it was cancelled.
-    fn settle(&mut self, running: &InFlight, reply: Option<&[u8]>) {
-        match running.batch {
-            None => self.put(reply.unwrap_or_default(), running.route, Then::End),
-            Some(batch) => {
-                if let Some(array) = self.batches.settle(batch, reply, &self.budget) {
-                    self.put(&array, running.route, Then::End);
-                }
-            }
+    fn settle(&mut self, running: &InFlight, reply: Option<&Reply>) {
+        let start = self.out.len();
+        if let Some(batch) = running.batch {
+            let reply = reply.map(|reply| &*reply.message);
+            let Some(array) = self.batches.settle(batch, reply, &self.budget) else { return };
+            self.out.line(|out| out.extend_from_slice(&array));
+        } else if let Some(reply) = reply {
+            self.out.reply(|out| {
+                out.extend_from_slice(&reply.message);
+                reply.outcome
+            });
         }
+        self.end(start, running.route, Then::End);
     }
 
     fn put(&mut self, message: &[u8], route: Option<u64>, then: Then) {
         let start = self.out.len();
-        self.out.extend_from_slice(message);
+        self.out.line(|out| out.extend_from_slice(message));
         self.end(start, route, then);
     }
 
-    /// Ends the line that was written into the output from `start` on, if there is one.
+    /// The output has a line more from `start` on, perhaps.
     fn end(&mut self, start: usize, route: Option<u64>, then: Then) {
         let said = self.out.len() > start;
-        if said {
-            lines::end(&mut self.out, start);
-        }
         if self.out.len() > self.held.bytes() + OUT_BYTES_STEP {
             self.held.cover_anyway(&self.budget, self.out.len());
         }
@@ -479,7 +475,7 @@ impl Connection {
                 Change::Resource(uri, _) => (Method::ResourcesUpdated, Some(uri.as_str())),
             };
             let start = self.out.len();
-            self.session.notify(method, uri, &mut self.out, end_line);
+            self.session.notify(method, uri, &mut self.out);
             if let (Some(routes), true) = (&mut self.routes, self.out.len() > start) {
                 routes.cuts.push(Cut { end: self.out.len(), route: None, then: Then::More });
             }
@@ -491,8 +487,7 @@ impl Connection {
         for (id, entry) in self.session.expire(now) {
             let params = json!({"requestId": id, "reason": "timeout"}).to_string();
             let start = self.out.len();
-            let cancelled = Method::Cancelled.as_str();
-            write::notification(&mut self.out, cancelled, Some(params.as_bytes()));
+            self.out.notification(Method::Cancelled, Some(params.as_bytes()));
             self.end(start, self.route_of(entry.tag.0.as_ref()), Then::More);
             let why = format!("the client did not answer `{}` in time", entry.method);
             let _ = entry.tag.1.send(Err(ErrorObject::new(Code::INTERNAL_ERROR, why)));

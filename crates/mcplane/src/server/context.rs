@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::id::Id;
-use mcplane_proto::message::{Message, Part, write};
+use mcplane_proto::message::{Message, Outcome, Part, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::types::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
@@ -62,7 +62,21 @@ pub(crate) enum Event {
     /// The client should come back for the rest of this request's stream (Streamable HTTP).
     ComeBack(Id),
     /// The answer to a request that ran beside the connection's task.
-    Done(Id, Vec<u8>),
+    Done(Id, Reply),
+}
+
+/// An answer that is written: a whole message, and how it ends its request.
+pub(crate) struct Reply {
+    pub(crate) message: Vec<u8>,
+    pub(crate) outcome: Outcome,
+}
+
+impl Reply {
+    pub(crate) fn error(id_json: Option<&[u8]>, error: &ErrorObject) -> Self {
+        let mut message = Vec::new();
+        write::error(&mut message, id_json, error);
+        Self { message, outcome: error.into() }
+    }
 }
 
 /// The flag that a cancelled request sees.

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use mcplane_proto::error::{Code, ErrorObject, shorten};
-use mcplane_proto::message::{Message, Part, write};
+use mcplane_proto::message::{Message, Outcome, Part, write};
 use mcplane_proto::method::Method;
 use mcplane_proto::types::{
     self, CallToolResult, CompleteParams, GetPromptParams, ListPromptsResult,
@@ -18,7 +18,7 @@ use mcplane_proto::version::{Era, Revision};
 
 use super::Service;
 use super::connection::{Connection, Work};
-use super::context::{Context, Event, Stop};
+use super::context::{Context, Event, Reply, Stop};
 use super::failure::Failure;
 use super::handler::Handler;
 use super::pool::run_contained;
@@ -48,7 +48,7 @@ impl Connection {
 
     fn write_error(&mut self, message: &Message, error: &ErrorObject) {
         let start = self.out.len();
-        write::error(&mut self.out, message.part(Part::Id), error);
+        self.out.error(message.part(Part::Id), error);
         self.end_reply(start);
     }
 
@@ -57,10 +57,8 @@ impl Connection {
         let Some(id) = message.id().filter(|_| !self.service.0.refusals.may_tell()) else {
             return self.write_error(message, error);
         };
-        let mut response = Vec::new();
-        write::error(&mut response, message.part(Part::Id), error);
         self.begin(id.clone(), Work::Refused);
-        self.events.outlet().refuse(id, response);
+        self.events.outlet().refuse(id, Reply::error(message.part(Part::Id), error));
     }
 
     fn call_tool(&mut self, revision: Revision, message: &Message) -> Result<(), ErrorObject> {
@@ -81,10 +79,7 @@ impl Connection {
             if revision < Revision::V2025_11_25 {
                 return Err(ErrorObject::invalid_params(why));
             }
-            let start = self.out.len();
-            let result = CallToolResult::text(why).error();
-            write_result(&result, &self.service, revision, message, &mut self.out);
-            self.end_reply(start);
+            self.write_result(&CallToolResult::text(why).error(), revision, message);
             return Ok(());
         }
         let context = self.context(Method::ToolsCall, revision, message)?;
@@ -180,14 +175,13 @@ impl Connection {
         };
         let (cursor, size) = (cursor.as_deref(), self.service.0.page_size);
         let (catalog, cache) = (self.fresh_catalog(), self.service.0.cache.clone());
-        let start = self.out.len();
         macro_rules! page {
             ($table:ident, $result:ident, $definition:expr) => {{
                 let (rows, next) = catalog.$table.page(cursor, size)?;
                 let mut result = $result::new(rows.into_iter().map($definition).collect());
                 result.next_cursor = next;
                 let result = result.cached(cache.ttl_ms, cache.scope);
-                write_result(&result, &self.service, revision, message, &mut self.out);
+                self.write_result(&result, revision, message);
             }};
         }
         match method {
@@ -205,8 +199,13 @@ impl Connection {
             }
             _ => return Err(ErrorObject::method_not_found(method.as_str())),
         }
-        self.end_reply(start);
         Ok(())
+    }
+
+    fn write_result(&mut self, result: &impl WireResult, revision: Revision, message: &Message) {
+        let start = self.out.len();
+        self.out.reply(|out| write_result(result, &self.service, revision, message, out));
+        self.end_reply(start);
     }
 
     fn context(
@@ -253,15 +252,18 @@ impl Connection {
     where
         I: Send + 'static,
         O: Send + 'static,
-        F: FnOnce(O, &mut Reply<'_>) + Send + 'static,
+        F: FnOnce(O, &mut Answer<'_>) + Send + 'static,
     {
         if let Handler::Inline(handler) = handler {
             let output = Stage::Handler.of(|| run_contained(|| handler(&context, input)))?;
             self.send_notes();
             let start = self.out.len();
             let room = Some((&self.budget, &mut self.held));
-            let reply = &mut Reply { context: &context, out: &mut self.out, room };
-            Stage::Encode.of(|| finish(output, reply));
+            self.out.reply(|out| {
+                let mut answer = Answer::new(&context, out, room);
+                Stage::Encode.of(|| finish(output, &mut answer));
+                answer.outcome
+            });
             self.end_reply(start);
             return Ok(());
         }
@@ -297,15 +299,16 @@ impl Connection {
                     place.block(work).await.map(Some)
                 }
             };
-            let mut out = Vec::new();
-            let mut reply = Reply { context: &context, out: &mut out, room: None };
+            let mut message = Vec::new();
+            let mut answer = Answer::new(&context, &mut message, None);
             match output {
-                Ok(Some(output)) => Stage::Encode.of(|| finish(output, &mut reply)),
-                Ok(None) => reply.ask(),
-                Err(error) => reply.error(&error),
+                Ok(Some(output)) => Stage::Encode.of(|| finish(output, &mut answer)),
+                Ok(None) => answer.ask(),
+                Err(error) => answer.error(&error),
             }
+            let outcome = answer.outcome;
             // The connection is gone: nobody waits for the answer.
-            outlet.send(Event::Done(answered, out));
+            outlet.send(Event::Done(answered, Reply { message, outcome }));
         });
         self.begin(id, Work::Task(stop, task.abort_handle()));
         Ok(())
@@ -335,24 +338,34 @@ async fn unless_asking<T>(rounds: Option<Arc<Rounds>>, work: impl Future<Output 
 }
 
 /// An answer being written.
-struct Reply<'a> {
+struct Answer<'a> {
     context: &'a Context,
     out: &'a mut Vec<u8>,
+    outcome: Outcome,
     /// Where the output is that of the connection: what a large buffer for it is charged to.
     room: Option<(&'a Budget, &'a mut Charge)>,
 }
 
-impl Reply<'_> {
+impl<'a> Answer<'a> {
+    const fn new(
+        context: &'a Context,
+        out: &'a mut Vec<u8>,
+        room: Option<(&'a Budget, &'a mut Charge)>,
+    ) -> Self {
+        Self { context, out, outcome: Outcome::Result, room }
+    }
+
     fn result(&mut self, result: &impl WireResult) {
         if let Some((budget, charge)) = &mut self.room {
             budget.make_room(self.out, result.len_hint() + ENVELOPE_BYTES, charge);
         }
         let Context { message, revision, service, .. } = self.context;
-        write_result(result, service, *revision, message, self.out);
+        self.outcome = write_result(result, service, *revision, message, self.out);
     }
 
     fn error(&mut self, error: &ErrorObject) {
         write::error(self.out, self.context.message.part(Part::Id), error);
+        self.outcome = error.into();
     }
 
     /// The failure of anything but a tool.
@@ -383,11 +396,12 @@ fn write_result(
     revision: Revision,
     message: &Message,
     out: &mut Vec<u8>,
-) {
+) -> Outcome {
     write::begin_result(out, message.part(Part::Id).unwrap_or(b"null"));
     let server_info = Some(service.0.info_json.as_slice());
     result.write(&ResultContext { revision, server_info }, out);
     write::end(out);
+    Outcome::Result
 }
 
 fn required<'a>(message: &'a Message, part: Part, key: &str) -> Result<Cow<'a, str>, ErrorObject> {

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep_until;
 
 use super::Service;
-use super::connection::{Connection, end_line};
+use super::connection::Connection;
 use crate::error::{Error, Result};
 use crate::transport::poll_send;
 
@@ -55,7 +55,7 @@ pub(super) async fn serve(
             Taken::Noise => {
                 input.clear();
                 drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
-                connection.session.end_listens(&mut connection.out, end_line);
+                connection.session.end_listens(&mut connection.out);
             }
             Taken::All if !connection.holds(&mut input) => lines.give_up(&mut input),
             Taken::All | Taken::Some => {}
@@ -95,7 +95,7 @@ pub(super) async fn serve(
                     if let Some(last) = lines.finish(&mut input) {
                         connection.take(Instant::now(), last);
                     }
-                    connection.session.end_listens(&mut connection.out, end_line);
+                    connection.session.end_listens(&mut connection.out);
                 }
                 Ok(_) => {}
                 Err(error) => return ended(Err(error)),

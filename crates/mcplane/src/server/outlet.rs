@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use mcplane_proto::id::Id;
-use mcplane_proto::message::write;
 
-use super::context::Event;
+use super::context::{Event, Reply};
 use super::refusals::Refusals;
 use super::room;
 use crate::budget::{Budget, Charge, FREE_BYTES};
@@ -60,11 +59,10 @@ impl Queue {
 }
 
 /// What is answered where there is no room for the answer.
-fn refusal(id: &Id, len: usize) -> Vec<u8> {
-    let (mut id_json, mut refusal) = (Vec::new(), Vec::new());
+fn refusal(id: &Id, len: usize) -> Reply {
+    let mut id_json = Vec::new();
     id.write_json(&mut id_json);
-    write::error(&mut refusal, Some(&id_json), &room::no_room_for_answer(len));
-    refusal
+    Reply::error(Some(&id_json), &room::no_room_for_answer(len))
 }
 
 fn weight(event: &Event) -> usize {
@@ -77,9 +75,9 @@ fn weight(event: &Event) -> usize {
 /// Bytes of an event's text.
 const fn len(event: &Event) -> usize {
     match event {
-        Event::Note(_, bytes) | Event::Done(_, bytes) | Event::Ask { params: bytes, .. } => {
-            bytes.len()
-        }
+        Event::Note(_, bytes)
+        | Event::Done(_, Reply { message: bytes, .. })
+        | Event::Ask { params: bytes, .. } => bytes.len(),
         Event::TakeBack(_, reason) => reason.len(),
         Event::ComeBack(_) => 0,
     }
@@ -105,7 +103,7 @@ impl Outlet {
     }
 
     /// Answers a request that the server has no time for, now or later.
-    pub(super) fn refuse(&self, id: Id, response: Vec<u8>) {
+    pub(super) fn refuse(&self, id: Id, response: Reply) {
         let refusals = Arc::clone(&lock(&self.0).refusals);
         refusals.send(self.clone(), id, response);
     }
@@ -113,9 +111,9 @@ impl Outlet {
     /// `false` if the connection is gone. An answer for which there is no room becomes an error.
     pub(super) fn send(&self, mut event: Event) -> bool {
         if let Event::Done(_, answer) = &mut event
-            && answer.len() > FREE_BYTES
+            && answer.message.len() > FREE_BYTES
         {
-            answer.shrink_to_fit();
+            answer.message.shrink_to_fit();
         }
         let mut queue = lock(&self.0);
         if queue.is_closed {

@@ -14,7 +14,7 @@ use mcplane_proto::id::Id;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
-use super::context::Event;
+use super::context::{Event, Reply};
 use super::outlet::{Events, Outlet};
 
 /// How often refusals are told, and how many of them: 2,000 a second, which takes a twentieth of a core.
@@ -46,7 +46,7 @@ struct State {
 struct Refusal {
     outlet: Outlet,
     id: Id,
-    response: Vec<u8>,
+    response: Reply,
 }
 
 impl Refusal {
@@ -67,7 +67,7 @@ impl Refusals {
     }
 
     /// Answers a request with a refusal, now or later.
-    pub(super) fn send(self: &Arc<Self>, outlet: Outlet, id: Id, response: Vec<u8>) {
+    pub(super) fn send(self: &Arc<Self>, outlet: Outlet, id: Id, response: Reply) {
         let refusal = Refusal { outlet, id, response };
         let Ok(runtime) = Handle::try_current() else {
             refusal.tell();
@@ -140,11 +140,18 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use mcplane_proto::error::Code;
+    use mcplane_proto::message::Outcome;
+
     use super::*;
     use crate::budget::Budget;
 
     fn connection(refusals: &Arc<Refusals>) -> Events {
         Events::new(Budget::new(1024 * 1024), Arc::clone(refusals))
+    }
+
+    fn refusal() -> Reply {
+        Reply { message: Vec::new(), outcome: Outcome::Error(Code::OVERLOADED) }
     }
 
     /// The ids of what was told.
@@ -162,7 +169,7 @@ mod tests {
         let events = connection(&refusals);
         let many = i64::try_from(PER_TURN).unwrap();
         for id in 0..5 * many {
-            events.outlet().refuse(Id::Integer(id), b"{}".to_vec());
+            events.outlet().refuse(Id::Integer(id), refusal());
         }
         assert_eq!(told(&events), (0..many).collect::<Vec<_>>(), "at once");
         for turn in 1..5 {
@@ -172,7 +179,7 @@ mod tests {
         }
         sleep(10 * TURN).await;
         assert!(told(&events).is_empty());
-        events.outlet().refuse(Id::Integer(-1), b"{}".to_vec());
+        events.outlet().refuse(Id::Integer(-1), refusal());
         assert_eq!(told(&events), [-1], "after a pause there are few again");
     }
 
@@ -182,7 +189,7 @@ mod tests {
         let events = connection(&refusals);
         let all = PER_TURN + WAITING_MAX + 10;
         for id in 0..all {
-            events.outlet().refuse(Id::Integer(i64::try_from(id).unwrap()), Vec::new());
+            events.outlet().refuse(Id::Integer(i64::try_from(id).unwrap()), refusal());
         }
         assert_eq!(told(&events).len(), PER_TURN + 10);
         assert_eq!(refusals.lock().waiting.len(), WAITING_MAX);
@@ -196,10 +203,10 @@ mod tests {
         let (events, gone) = (connection(&refusals), connection(&refusals));
         while refusals.may_tell() {}
         for id in 0..1000 {
-            gone.outlet().refuse(Id::Integer(id), Vec::new());
+            gone.outlet().refuse(Id::Integer(id), refusal());
         }
         for id in [1, 2, 3] {
-            events.outlet().refuse(Id::Integer(id), Vec::new());
+            events.outlet().refuse(Id::Integer(id), refusal());
         }
         refusals.withdraw(&events, &Id::Integer(2));
         drop(gone);

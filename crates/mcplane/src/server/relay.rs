@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mcplane_proto::error::{Code, ErrorObject};
+use mcplane_proto::frame::Output;
 use mcplane_proto::headers::ParamHeader;
 use mcplane_proto::id::Id;
-use mcplane_proto::message::{Message, Part, write};
+use mcplane_proto::message::{Message, Outcome, Part};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::ServerConfig;
 use mcplane_proto::types::LogLevel;
@@ -20,7 +21,7 @@ use mcplane_proto::version::{Era, Revision};
 use tokio::sync::oneshot;
 
 use super::connection::{Connection, Work};
-use super::context::Event;
+use super::context::{Event, Reply};
 use super::outlet::Outlet;
 pub use super::seal::Seal;
 use crate::error::{Error, Result};
@@ -36,7 +37,7 @@ pub trait Relay: Send + Sync + 'static {
 
     /// Takes a request over. Either the whole answer is appended to `out`, and `None` comes back;
     /// or it comes later through [`Relayed::answer`], and until then the client can cancel.
-    fn request(&self, request: Relayed, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>>;
+    fn request(&self, request: Relayed, out: &mut Output) -> Option<Arc<dyn Cancel>>;
 
     /// A client begins to watch a resource. Each one that began also ends.
     fn watch(&self, caller: &Caller, uri: &str);
@@ -145,25 +146,41 @@ impl Relayed {
         self.message.part(Part::Id).unwrap_or(b"null")
     }
 
-    /// Answers with a whole response, one line without its end.
-    pub fn answer(mut self, response: Vec<u8>) {
-        self.finish(response);
+    /// Answers with a whole response, which ends the request so.
+    pub fn answer(mut self, message: Vec<u8>, outcome: Outcome) {
+        self.finish(Reply { message, outcome });
     }
 
     /// Answers with an error; with one that says that there is too much to do perhaps not at once.
     pub fn fail(mut self, error: &ErrorObject) {
+        let reply = self.error(error);
         if error.code != Code::OVERLOADED {
-            return self.finish_with(error);
+            return self.finish(reply);
         }
         if let Some(id) = self.id.take() {
-            self.outlet.refuse(id, self.error(error));
+            self.outlet.refuse(id, reply);
         }
     }
 
     /// Answers into the output of [`Relay::request`].
-    pub fn answer_now(mut self, out: &mut Vec<u8>, write: impl FnOnce(&Self, &mut Vec<u8>)) {
+    pub fn answer_now(
+        mut self,
+        out: &mut Output,
+        write: impl FnOnce(&Self, &mut Vec<u8>) -> Outcome,
+    ) {
         self.id = None;
-        write(&self, out);
+        out.reply(|out| write(&self, out));
+    }
+
+    /// Answers with an error into the output of [`Relay::request`].
+    pub fn fail_now(mut self, out: &mut Output, error: &ErrorObject) {
+        self.id = None;
+        out.error(Some(self.id_json()), error);
+    }
+
+    /// Leaves a request unanswered that was cancelled: its client may use the id again.
+    pub fn forget(mut self) {
+        self.id = None;
     }
 
     /// Sends a whole notification that belongs to the request. Lossy like
@@ -195,20 +212,14 @@ impl Relayed {
         }
     }
 
-    fn finish_with(&mut self, error: &ErrorObject) {
-        self.finish(self.error(error));
+    fn error(&self, error: &ErrorObject) -> Reply {
+        Reply::error(self.message.part(Part::Id), error)
     }
 
-    fn error(&self, error: &ErrorObject) -> Vec<u8> {
-        let mut response = Vec::new();
-        write::error(&mut response, self.message.part(Part::Id), error);
-        response
-    }
-
-    fn finish(&mut self, response: Vec<u8>) {
+    fn finish(&mut self, reply: Reply) {
         if let Some(id) = self.id.take() {
             // The connection is gone: nobody waits for the answer.
-            self.outlet.send(Event::Done(id, response));
+            self.outlet.send(Event::Done(id, reply));
         }
     }
 }
@@ -255,7 +266,9 @@ impl fmt::Debug for Line {
 impl Drop for Relayed {
     fn drop(&mut self) {
         if self.id.is_some() {
-            self.finish_with(&ErrorObject::new(Code::INTERNAL_ERROR, "the request was lost"));
+            let error = ErrorObject::new(Code::INTERNAL_ERROR, "the request was lost");
+            let reply = self.error(&error);
+            self.finish(reply);
         }
     }
 }

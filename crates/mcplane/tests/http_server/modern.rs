@@ -216,9 +216,9 @@ async fn every_listener_hears_of_a_change_once() {
 
 // What takes long is tested without a network, so that the clock can be turned.
 
-type Mounted = http::Response<mcplane::transport::http::server::Body>;
+pub type Mounted = http::Response<mcplane::transport::http::server::Body>;
 
-async fn mounted<B>(endpoint: &Endpoint, request: &Request, body: B) -> Mounted
+pub async fn mounted<B>(endpoint: &Endpoint, request: &Request, body: B) -> Mounted
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: std::fmt::Display,
@@ -236,7 +236,7 @@ where
     endpoint.clone().call(built.body(body).unwrap()).await.unwrap()
 }
 
-fn body_of(request: &Request) -> Full<Bytes> {
+pub fn body_of(request: &Request) -> Full<Bytes> {
     let bytes = request.bytes();
     let at = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
     Full::new(Bytes::copy_from_slice(&bytes[at + 4..]))

@@ -6,6 +6,7 @@
 //!
 //! * [`Message`] — scan, look, splice (this file).
 //! * [`Part`] — the members that the scan finds.
+//! * [`Outcome`] — how an answer ends its request.
 //! * [`ScanError`], [`ScanFailure`] — why bytes are not a message.
 //! * [`mod@write`] — the envelopes that go out.
 
@@ -25,6 +26,7 @@ use part::Spans;
 pub use scan::{ScanError, ScanFailure};
 pub(crate) use write::string as write_string;
 
+use crate::error::{Code, ErrorObject};
 use crate::id::Id;
 use crate::limits::BATCH_MAX;
 use crate::method::Method;
@@ -41,6 +43,33 @@ pub enum Kind {
     Response,
     /// `error`.
     ErrorResponse,
+}
+
+/// How an answer ends its request: what those need who send it on and do not read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 §5 has these two")]
+pub enum Outcome {
+    /// With a result.
+    Result,
+    /// With an error of this code.
+    Error(Code),
+}
+
+impl Outcome {
+    /// The code, if it is an error.
+    #[must_use]
+    pub const fn code(self) -> Option<Code> {
+        match self {
+            Self::Result => None,
+            Self::Error(code) => Some(code),
+        }
+    }
+}
+
+impl From<&ErrorObject> for Outcome {
+    fn from(error: &ErrorObject) -> Self {
+        Self::Error(error.code)
+    }
 }
 
 /// One JSON-RPC message: shared bytes and the spans of its parts.
@@ -76,6 +105,21 @@ impl Message {
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// How an answer ends its request; -32603 stands for a code that is no integer. `None` for what is
+    /// no answer.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self.kind {
+            Kind::Request | Kind::Notification => None,
+            Kind::Response => Some(Outcome::Result),
+            Kind::ErrorResponse => {
+                let code = self.part(Part::ErrorCode).unwrap_or_default();
+                let code = serde_json::from_slice(code).unwrap_or(Code::INTERNAL_ERROR);
+                Some(Outcome::Error(code))
+            }
+        }
     }
 
     /// The method, if some revision defines it.

@@ -12,9 +12,10 @@ use super::pending::{Entry, Ids, Pending};
 use super::rounds::InputRequired;
 use super::server::outcome;
 use crate::error::{Code, ErrorObject};
+use crate::frame::Output;
 use crate::id::Id;
 use crate::limits::PROBE_TIMEOUT;
-use crate::message::{Kind, Message, Part, ScanError, ScanFailure, write};
+use crate::message::{Kind, Message, Part, ScanError, ScanFailure};
 use crate::meta::{self, Envelope};
 use crate::method::{self, Method};
 use crate::types::{ClientCapabilities, Implementation, InitializeParams, LogLevel};
@@ -71,7 +72,7 @@ pub enum ClientEvent<T> {
     Answered(i64, T, Answer),
     /// A request made progress; the message has the figures.
     Progress(i64),
-    /// The server asks (legacy eras): answer with [`write::result`] or [`write::error`].
+    /// The server asks (legacy eras): answer with [`Output::result`] or [`Output::error`].
     Asked(Method),
     /// The server takes back a request of its own, or ends a listen of ours (`params.requestId`).
     Withdrawn(Id),
@@ -120,7 +121,7 @@ enum Tag<T> {
 impl<T> ClientSession<T> {
     /// A session whose first message, a probe or `initialize`, is appended to `out`.
     #[must_use]
-    pub fn start(now: Instant, config: ClientConfig, out: &mut Vec<u8>) -> Self {
+    pub fn start(now: Instant, config: ClientConfig, out: &mut Output) -> Self {
         let (handshake, step) = Handshake::start(config.choice);
         let mut envelope = Envelope::new(Revision::LATEST, config.capabilities);
         envelope.client_info = Some(config.info.clone());
@@ -138,7 +139,7 @@ impl<T> ClientSession<T> {
     }
 
     /// The server runs again after [`ClientEvent::Respawn`]: `initialize` is appended to `out`.
-    pub fn respawned(&mut self, now: Instant, out: &mut Vec<u8>) {
+    pub fn respawned(&mut self, now: Instant, out: &mut Output) {
         let step = Step::Initialize(Revision::LATEST_LEGACY);
         self.take(now, step, out);
     }
@@ -150,12 +151,7 @@ impl<T> ClientSession<T> {
     }
 
     /// Takes one message in. At most one message is appended to `out`.
-    pub fn receive(
-        &mut self,
-        now: Instant,
-        message: &Message,
-        out: &mut Vec<u8>,
-    ) -> ClientEvent<T> {
+    pub fn receive(&mut self, now: Instant, message: &Message, out: &mut Output) -> ClientEvent<T> {
         match message.kind() {
             Kind::Response | Kind::ErrorResponse => self.answer(now, message, out),
             Kind::Notification => self.notification(now, message),
@@ -170,7 +166,7 @@ impl<T> ClientSession<T> {
         &mut self,
         now: Instant,
         failure: &ScanFailure,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> ClientEvent<T> {
         let Some(id) = &failure.id else { return ClientEvent::Handled };
         // An answer without an outcome looks like no response.
@@ -179,7 +175,7 @@ impl<T> ClientSession<T> {
             if !failure.is_response {
                 let mut id_json = Vec::new();
                 id.write_json(&mut id_json);
-                write::error(out, Some(&id_json), &failure.object());
+                out.error(Some(&id_json), &failure.object());
             }
             return ClientEvent::Handled;
         };
@@ -204,12 +200,12 @@ impl<T> ClientSession<T> {
         now: Instant,
         call: &Call<'_>,
         tag: T,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Result<i64, T> {
         let id = self.open(now, call.method, call.timeout, tag)?;
         let revision = self.peer.as_ref().map_or(Revision::LATEST, |peer| peer.revision);
         let params = self.params(revision, call, id);
-        write::request(out, &Id::from(id), call.method.as_str(), params.as_deref());
+        out.request(&Id::from(id), call.method, params.as_deref());
         Ok(id)
     }
 
@@ -235,16 +231,16 @@ impl<T> ClientSession<T> {
     }
 
     /// Sends a notification. `params` is JSON text.
-    pub fn notify(&self, method: Method, params: Option<&[u8]>, out: &mut Vec<u8>) {
-        write::notification(out, method.as_str(), params);
+    pub fn notify(&self, method: Method, params: Option<&[u8]>, out: &mut Output) {
+        out.notification(method, params);
     }
 
     /// Gives up a request and tells the server. Whatever it still answers is dropped.
-    pub fn cancel(&mut self, id: i64, reason: &str, out: &mut Vec<u8>) -> Option<T> {
+    pub fn cancel(&mut self, id: i64, reason: &str, out: &mut Output) -> Option<T> {
         match self.pending.close(&Id::from(id))?.tag {
             Tag::Call(tag) => {
                 let params = json!({"requestId": id, "reason": reason}).to_string();
-                write::notification(out, Method::Cancelled.as_str(), Some(params.as_bytes()));
+                out.notification(Method::Cancelled, Some(params.as_bytes()));
                 Some(tag)
             }
             Tag::Handshake(_) => None,
@@ -288,14 +284,14 @@ impl<T> ClientSession<T> {
 
     /// One request whose time is over, or a step of the handshake that one causes. Call it until
     /// it gives `None`; at most one message is appended to `out` each time.
-    pub fn expire(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<ClientEvent<T>> {
+    pub fn expire(&mut self, now: Instant, out: &mut Output) -> Option<ClientEvent<T>> {
         let due = self.pending.expire(now);
         self.expired.extend(due.into_iter().map(|(id, entry)| (id, entry.method, entry.tag)));
         let (id, method, tag) = self.expired.pop_front()?;
         Some(match tag {
             Tag::Call(tag) => {
                 let params = json!({"requestId": id, "reason": "timeout"}).to_string();
-                write::notification(out, Method::Cancelled.as_str(), Some(params.as_bytes()));
+                out.notification(Method::Cancelled, Some(params.as_bytes()));
                 ClientEvent::Answered(id, tag, Answer::TimedOut)
             }
             Tag::Handshake(_) if method == Method::Discover => {
@@ -333,7 +329,7 @@ impl<T> ClientSession<T> {
             .collect()
     }
 
-    fn answer(&mut self, now: Instant, message: &Message, out: &mut Vec<u8>) -> ClientEvent<T> {
+    fn answer(&mut self, now: Instant, message: &Message, out: &mut Output) -> ClientEvent<T> {
         // Late, twice, or never asked: dropped.
         let Some((id, entry)) = message.id().and_then(|id| self.close(&id)) else {
             return ClientEvent::Handled;
@@ -410,13 +406,13 @@ impl<T> ClientSession<T> {
         }
     }
 
-    fn asked(&self, message: &Message, out: &mut Vec<u8>) -> ClientEvent<T> {
+    fn asked(&self, message: &Message, out: &mut Output) -> ClientEvent<T> {
         let id = message.part(Part::Id);
         let revision = self.peer.as_ref().map_or(Revision::LATEST_LEGACY, |peer| peer.revision);
         match message.method() {
             // Before the handshake is done a server may ping already.
             Some(Method::Ping) if revision.era() == Era::Legacy => {
-                write::result(out, id.unwrap_or(b"null"), b"{}");
+                out.result(id.unwrap_or(b"null"), b"{}");
             }
             Some(method)
                 if self.peer.is_some()
@@ -427,14 +423,14 @@ impl<T> ClientSession<T> {
             }
             _ => {
                 let error = ErrorObject::method_not_found(&message.method_name());
-                write::error(out, id, &error);
+                out.error(id, &error);
             }
         }
         ClientEvent::Handled
     }
 
     /// Carries out a step of the handshake.
-    fn take(&mut self, now: Instant, step: Step, out: &mut Vec<u8>) -> ClientEvent<T> {
+    fn take(&mut self, now: Instant, step: Step, out: &mut Output) -> ClientEvent<T> {
         let (method, revision) = match step {
             Step::Discover(revision) => (Method::Discover, revision),
             Step::Initialize(revision) => (Method::Initialize, revision),
@@ -442,7 +438,7 @@ impl<T> ClientSession<T> {
             Step::Failed(error) => return ClientEvent::Failed(error),
             Step::Ready(peer) => {
                 if peer.era() == Era::Legacy {
-                    write::notification(out, Method::Initialized.as_str(), None);
+                    out.notification(Method::Initialized, None);
                 }
                 self.peer = Some(peer);
                 return ClientEvent::Ready;
@@ -468,7 +464,7 @@ impl<T> ClientSession<T> {
             Era::Modern => self.params(revision, &call, id),
             Era::Legacy => Some(self.initialize_params(revision)),
         };
-        write::request(out, &Id::from(id), method.as_str(), params.as_deref());
+        out.request(&Id::from(id), method, params.as_deref());
         ClientEvent::Handled
     }
 
@@ -538,7 +534,7 @@ mod tests {
             timeout: 5 * minute,
             ids: Ids::default(),
         };
-        let mut out = Vec::new();
+        let mut out = Output::new();
         let mut session = ClientSession::<()>::start(now, config, &mut out);
         let probed = now + PROBE_TIMEOUT;
         assert!(session.expire(probed, &mut out).is_some() && session.deadline().is_some());

@@ -7,7 +7,7 @@
 //! * [`rounds`] — multi-round trips of 2026-07-28: the parameters of a retry.
 //! * [`listen`] — what a `subscriptions/listen` asked for.
 //!
-//! A session writes at most one message into `out` per call; framing it is the caller's business.
+//! What a session says goes into an [`Output`](crate::frame::Output), each message as one line.
 
 pub mod client;
 pub mod handshake;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::response::{Back, with_id};
 use super::text::{Edit, New, Object, elements, member, members, one_line, splice};
 use crate::error::{Code, ErrorObject};
-use crate::message::{Message, Part, decode_text, write};
+use crate::message::{Message, Outcome, Part, decode_text, write};
 use crate::method::Method;
 use crate::version::{Era, Revision};
 
@@ -85,7 +85,7 @@ pub(super) fn error(
     from: Revision,
     back: &Back<'_>,
     out: &mut Vec<u8>,
-) {
+) -> Outcome {
     let client = back.revision;
     let code = code(answer);
     let renamed = match code {
@@ -108,13 +108,17 @@ pub(super) fn error(
         // 2026-07-28 resources §Error Handling: the URI is in the data.
         let mut error = ErrorObject::resource_not_found(Era::Modern, uri);
         error.message = text(answer).into_owned().into();
-        return write::error(out, Some(back.id_json), &error);
+        write::error(out, Some(back.id_json), &error);
+        return Outcome::from(&error);
     }
     if let Some(code) = code.filter(|code| is_for_the_gateway(*code, from, back)) {
         let why = text(answer);
         let why = format!("the gateway's request to the upstream was refused with {code}: {why}");
-        return write::error(out, Some(back.id_json), &ErrorObject::new(Code::INTERNAL_ERROR, why));
+        let error = ErrorObject::new(Code::INTERNAL_ERROR, why);
+        write::error(out, Some(back.id_json), &error);
+        return Outcome::from(&error);
     }
+    let outcome = Outcome::Error(renamed.or(code).unwrap_or(Code::INTERNAL_ERROR));
     let code: Edit<'_> =
         renamed.and_then(|new| Some((answer.part(Part::ErrorCode)?, New::Integer(new.0))));
     match answer.part(Part::Id) {
@@ -130,6 +134,7 @@ pub(super) fn error(
             envelope.close();
         }
     }
+    outcome
 }
 
 /// Whether an error says something about the hop to the upstream that the client cannot mend.

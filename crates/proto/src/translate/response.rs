@@ -4,7 +4,7 @@ use super::error::error;
 use super::lower::{lower, modern_tools, needs};
 use super::text::{New, has_members, member, one_line, splice};
 use crate::error::{Code, ErrorObject};
-use crate::message::{Kind, Message, Part, write};
+use crate::message::{Kind, Message, Outcome, Part, write};
 use crate::meta::SERVER_INFO;
 use crate::method::Method;
 use crate::version::{Era, Revision};
@@ -46,7 +46,8 @@ impl<'a> Back<'a> {
 }
 
 /// Appends an upstream's response to a request of `method`, result or error, for the client: one
-/// line, without its line feed. `from` is the upstream's revision.
+/// line, without its line feed. `from` is the upstream's revision. What comes back is how it ends the
+/// client's request.
 ///
 /// Where nothing has to be said differently only the id is replaced. A legacy result for a modern
 /// client gains `resultType`, the cache hints and the server's info; a modern result for a legacy
@@ -59,11 +60,12 @@ pub fn response(
     from: Revision,
     back: &Back<'_>,
     out: &mut Vec<u8>,
-) {
+) -> Outcome {
     let start = out.len();
     let (upstream, client) = (from.era(), back.revision.era());
+    let mut outcome = Outcome::Result;
     match (answer.kind(), upstream, client) {
-        (Kind::ErrorResponse, ..) => error(method, answer, from, back, out),
+        (Kind::ErrorResponse, ..) => outcome = error(method, answer, from, back, out),
         (_, Era::Modern, Era::Modern) => with_id(answer, back, out),
         (_, Era::Legacy, Era::Modern) => raise(method, answer, back, out),
         (_, Era::Modern, Era::Legacy) => match answer.text(Part::ResultType).as_deref() {
@@ -76,6 +78,7 @@ pub fn response(
                 );
                 let object = ErrorObject::new(Code::INTERNAL_ERROR, why);
                 write::error(out, Some(back.id_json), &object);
+                outcome = Outcome::from(&object);
             }
         },
         (_, Era::Legacy, Era::Legacy) if needs(answer.bytes(), from, back.revision) => {
@@ -84,6 +87,7 @@ pub fn response(
         (_, Era::Legacy, Era::Legacy) => with_id(answer, back, out),
     }
     one_line(out, start);
+    outcome
 }
 
 /// The answer with the client's id, every other byte as it came.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use mcplane_proto::error::{Code, ErrorObject};
 use mcplane_proto::id::Id;
-use mcplane_proto::message::{Message, Part, write};
+use mcplane_proto::message::{Message, Part};
 use mcplane_proto::method::Method;
 use mcplane_proto::session::ClientEvent;
 use mcplane_proto::session::client::Answer;
@@ -141,10 +141,10 @@ impl Drive {
     fn reply(&mut self, id: &Id, answer: &Result<Vec<u8>, ErrorObject>) {
         let mut id_json = Vec::new();
         id.write_json(&mut id_json);
-        self.wire.put(|out| match answer {
-            Ok(result) => write::result(out, &id_json, result),
-            Err(error) => write::error(out, Some(&id_json), error),
-        });
+        match answer {
+            Ok(result) => self.wire.out().result(&id_json, result),
+            Err(error) => self.wire.out().error(Some(&id_json), error),
+        }
     }
 }
 

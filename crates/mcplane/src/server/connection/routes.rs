@@ -90,11 +90,11 @@ impl Connection {
     /// The output, which is one line, without its end. A small one is copied, so that the buffer
     /// stays for the next.
     pub(crate) fn take_line(&mut self) -> Bytes {
-        self.out.pop();
         if self.out.len() > LINE_BYTES_COPIED {
-            return self.take_out();
+            let line = self.take_out();
+            return line.slice(..line.len() - 1);
         }
-        let line = Bytes::copy_from_slice(&self.out);
+        let line = Bytes::copy_from_slice(self.out.strip_suffix(b"\n").unwrap_or(&self.out));
         self.out.clear();
         line
     }

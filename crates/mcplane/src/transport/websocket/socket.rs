@@ -177,7 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
 
     fn control(&mut self, opcode: Opcode, payload: &[u8]) {
         let mask = self.mask();
-        frame::write(&mut self.out, opcode, mask, &[payload]);
+        frame::write(self.out.raw(), opcode, mask, &[payload]);
     }
 
     fn mask(&mut self) -> Option<[u8; 4]> {
@@ -196,8 +196,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         };
         let mask = self.mask();
         match code {
-            Some(code) => frame::write_close(&mut self.out, mask, code, ""),
-            None => frame::write(&mut self.out, Opcode::Close, mask, &[]),
+            Some(code) => frame::write_close(self.out.raw(), mask, code, ""),
+            None => frame::write(self.out.raw(), Opcode::Close, mask, &[]),
         }
         self.leave(outcome, true, false);
     }
@@ -205,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// The peer broke the protocol, or we cannot go on.
     fn fail(&mut self, Violation(code, why): &Violation) {
         let mask = self.mask();
-        frame::write_close(&mut self.out, mask, *code as u16, why);
+        frame::write_close(self.out.raw(), mask, *code as u16, why);
         self.leave(Outcome::Broken(io::ErrorKind::InvalidData, why.to_string()), true, true);
     }
 
@@ -213,7 +213,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     fn close(&mut self) {
         let code = if self.is_ending { Code::GoingAway } else { Code::Normal };
         let mask = self.mask();
-        frame::write_close(&mut self.out, mask, code as u16, "");
+        frame::write_close(self.out.raw(), mask, code as u16, "");
         self.leave(Outcome::End, false, false);
     }
 
@@ -346,7 +346,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         }
         match self.protocol {
             Protocol::Json => {
-                frame::write(&mut self.out, Opcode::Text, mask, &[&partial, line]);
+                frame::write(self.out.raw(), Opcode::Text, mask, &[&partial, line]);
                 Ok(())
             }
             #[cfg(feature = "msgpack")]
@@ -355,7 +355,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                 let packed = packed.inspect_err(|error| {
                     self.fail(&Violation(Code::Internal, error.to_string().into()));
                 })?;
-                frame::write(&mut self.out, Opcode::Binary, mask, &[&packed]);
+                frame::write(self.out.raw(), Opcode::Binary, mask, &[&packed]);
                 Ok(())
             }
         }

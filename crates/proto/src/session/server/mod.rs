@@ -18,9 +18,10 @@ use talk::requested_version;
 use super::listen::{ListenFilter, Offered};
 use super::pending::{Entry, Pending};
 use crate::error::{Code, ErrorObject};
+use crate::frame::Output;
 use crate::id::Id;
 use crate::limits::IN_FLIGHT_MAX;
-use crate::message::{Kind, Message, Part, ScanFailure, write};
+use crate::message::{Kind, Message, Outcome, Part, ScanFailure, write};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID};
 use crate::method::{self, Method};
 use crate::types::{Cache, Implementation, LogLevel, ServerCapabilities};
@@ -159,7 +160,7 @@ impl<Q, C> ServerSession<Q, C> {
         &mut self,
         now: Instant,
         message: &Message,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> ServerEvent<Q, C> {
         match message.kind() {
             Kind::Request => match self.admit(message) {
@@ -168,7 +169,7 @@ impl<Q, C> ServerSession<Q, C> {
                     self.request(method, revision, message, out)
                 }
                 Err(error) => {
-                    write::error(out, message.part(Part::Id), &error);
+                    out.error(message.part(Part::Id), &error);
                     ServerEvent::Handled
                 }
             },
@@ -178,7 +179,7 @@ impl<Q, C> ServerSession<Q, C> {
     }
 
     /// Answers bytes that are no message. Bytes that look like a response are dropped.
-    pub fn refuse(&self, failure: &ScanFailure, out: &mut Vec<u8>) {
+    pub fn refuse(&self, failure: &ScanFailure, out: &mut Output) {
         if failure.is_response {
             return;
         }
@@ -190,10 +191,14 @@ impl<Q, C> ServerSession<Q, C> {
             Some(id) => {
                 let mut id_json = Vec::new();
                 id.write_json(&mut id_json);
-                write::error(out, Some(&id_json), &failure.object());
+                out.error(Some(&id_json), &failure.object());
             }
-            None if ids_may_be_absent => write::error_without_id(out, &failure.object()),
-            None => write::error(out, None, &failure.object()),
+            None if ids_may_be_absent => out.reply(|out| {
+                let error = failure.object();
+                write::error_without_id(out, &error);
+                Outcome::from(&error)
+            }),
+            None => out.error(None, &failure.object()),
         }
     }
 
@@ -273,21 +278,21 @@ impl<Q, C> ServerSession<Q, C> {
         params: Option<&[u8]>,
         timeout: Duration,
         tag: Q,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> Result<i64, Q> {
         if !self.legacy.as_ref().is_some_and(|legacy| method.exists_in(legacy.revision)) {
             return Err(tag);
         }
         let id = self.pending.open(now, method, Some(timeout), tag)?;
-        write::request(out, &Id::from(id), method.as_str(), params);
+        out.request(&Id::from(id), method, params);
         Ok(id)
     }
 
     /// Gives up one of our own requests and tells the client.
-    pub fn withdraw(&mut self, id: i64, reason: &str, out: &mut Vec<u8>) -> Option<Q> {
+    pub fn withdraw(&mut self, id: i64, reason: &str, out: &mut Output) -> Option<Q> {
         let entry = self.pending.close(&Id::from(id))?;
         let params = json!({"requestId": id, "reason": reason}).to_string();
-        write::notification(out, Method::Cancelled.as_str(), Some(params.as_bytes()));
+        out.notification(Method::Cancelled, Some(params.as_bytes()));
         Some(entry.tag)
     }
 
@@ -329,19 +334,12 @@ impl<Q, C> ServerSession<Q, C> {
     }
 
     /// Writes a change notification once for the legacy session and once for each listen that
-    /// wants it, calling `each` after every one. `uri` is that of an updated resource.
-    pub fn notify(
-        &self,
-        method: Method,
-        uri: Option<&str>,
-        out: &mut Vec<u8>,
-        mut each: impl FnMut(&mut Vec<u8>),
-    ) {
+    /// wants it. `uri` is that of an updated resource.
+    pub fn notify(&self, method: Method, uri: Option<&str>, out: &mut Output) {
         let wanted = |legacy: &Legacy| uri.is_none_or(|uri| legacy.subscriptions.contains(uri));
         if self.legacy.as_ref().is_some_and(wanted) {
             let params = uri.map(|uri| json!({"uri": uri}).to_string());
-            write::notification(out, method.as_str(), params.as_deref().map(str::as_bytes));
-            each(out);
+            out.notification(method, params.as_deref().map(str::as_bytes));
         }
         for (id, filter) in &self.listens {
             if filter.wants(method, uri) {
@@ -351,21 +349,19 @@ impl<Q, C> ServerSession<Q, C> {
                     write::string(&mut params, uri);
                 }
                 params.push(b'}');
-                write::notification(out, method.as_str(), Some(&params));
-                each(out);
+                out.notification(method, Some(&params));
             }
         }
     }
 
     /// Ends every listen gracefully, with its result (subscriptions §Ending).
-    pub fn end_listens(&mut self, out: &mut Vec<u8>, mut each: impl FnMut(&mut Vec<u8>)) {
+    pub fn end_listens(&mut self, out: &mut Output) {
         for (id, _) in self.listens.drain() {
             let mut id_json = Vec::new();
             id.write_json(&mut id_json);
             let mut result = listen_meta(&id);
             result.extend_from_slice(b",\"resultType\":\"complete\"}");
-            write::result(out, &id_json, &result);
-            each(out);
+            out.result(&id_json, &result);
         }
     }
 

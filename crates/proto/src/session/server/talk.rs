@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{Legacy, ServerEvent, ServerSession, known_level, listen_meta};
 use crate::error::{Code, ErrorObject};
+use crate::frame::Output;
 use crate::id::Id;
 use crate::limits::{LISTENS_MAX, SUBSCRIPTIONS_MAX};
 use crate::message::{Message, Part, write};
@@ -24,7 +25,7 @@ impl<Q, C> ServerSession<Q, C> {
         method: Method,
         revision: Revision,
         message: &Message,
-        out: &mut Vec<u8>,
+        out: &mut Output,
     ) -> ServerEvent<Q, C> {
         let answer = match method {
             Method::Initialize => self.initialize(message),
@@ -41,8 +42,8 @@ impl<Q, C> ServerSession<Q, C> {
         };
         let id = message.part(Part::Id);
         match answer {
-            Ok(result) => write::result(out, id.unwrap_or(b"null"), &result),
-            Err(error) => write::error(out, id, &error),
+            Ok(result) => out.result(id.unwrap_or(b"null"), &result),
+            Err(error) => out.error(id, &error),
         }
         ServerEvent::Handled
     }
@@ -121,7 +122,7 @@ impl<Q, C> ServerSession<Q, C> {
     }
 
     /// Begins a listen. The acknowledgement is its first message and names what is honoured.
-    fn listen(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<Id, ErrorObject> {
+    fn listen(&mut self, message: &Message, out: &mut Output) -> Result<Id, ErrorObject> {
         #[derive(Deserialize)]
         struct Params {
             notifications: ListenFilter,
@@ -141,7 +142,7 @@ impl<Q, C> ServerSession<Q, C> {
         params.extend_from_slice(b",\"notifications\":");
         write::json(&mut params, &honoured);
         params.push(b'}');
-        write::notification(out, Method::ListenAcknowledged.as_str(), Some(&params));
+        out.notification(Method::ListenAcknowledged, Some(&params));
         self.listens.insert(id.clone(), honoured);
         Ok(id)
     }

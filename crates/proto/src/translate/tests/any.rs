@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{scan, value, written};
+use super::{replied, scan, value, written};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, SERVER_INFO};
 use crate::method::Method;
 use crate::translate::{Back, Onward, hop_error, request, response};
@@ -165,7 +165,7 @@ proptest! {
         let theirs = text.replace("\"<ID>\"", &new.to_string());
         let id = old.to_string();
         let back = Back { server_info: Some(b"{}"), wraps: true, ..Back::new(to, id.as_bytes()) };
-        let got = written(|out| response(method, &scan(&theirs), from, &back, out));
+        let got = replied(|out| response(method, &scan(&theirs), from, &back, out));
         prop_assert_eq!(got, line(&text.replace("\"<ID>\"", &id)));
     }
 
@@ -211,11 +211,11 @@ proptest! {
         let text = spaced(&json!({"jsonrpc": "2.0", "id": 1, "result": result}), &spaces);
         let server_info = named.then_some(&b"{\"name\":\"s\",\"version\":\"1\"}"[..]);
         let modern = Back { server_info, ..Back::new(Revision::LATEST, b"2") };
-        let modern = written(|out| response(method, &scan(&text), legacy, &modern, out));
+        let modern = replied(|out| response(method, &scan(&text), legacy, &modern, out));
         prop_assert_eq!(&value(&modern)["result"]["resultType"], &json!("complete"));
         let id = old.to_string();
         let newest = Back::new(Revision::LATEST_LEGACY, id.as_bytes());
-        let again = written(|out| response(method, &scan(&modern), Revision::LATEST, &newest, out));
+        let again = replied(|out| response(method, &scan(&modern), Revision::LATEST, &newest, out));
         prop_assert_eq!(value(again), json!({"jsonrpc": "2.0", "id": old, "result": result}));
     }
 
@@ -236,7 +236,7 @@ proptest! {
         let id = old.to_string();
         let back = Back { wraps, server_info: Some(b"{}"), ..Back::new(to, id.as_bytes()) };
         let answer = scan(&text);
-        let got = value(written(|out| response(method, &answer, from, &back, out)));
+        let got = value(replied(|out| response(method, &answer, from, &back, out)));
         prop_assert_eq!(&got["id"], &old);
         prop_assert_eq!(hop_error(&answer).is_some(), matches!(code, Some(-32022..=-32020 | -32042)));
     }
@@ -250,7 +250,7 @@ fn a_megabyte_crosses_whole() {
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"image","data":"{data}","mimeType":"image/png"}},{{"type":"text","text":"{noise}"}}]}}}}"#
         );
-        let got = written(|out| {
+        let got = replied(|out| {
             response(Method::ToolsCall, &scan(&text), from, &Back::new(to, b"2"), out)
         });
         let mut expected = value(&text)["result"].clone();
@@ -270,7 +270,7 @@ fn a_megabyte_crosses_whole() {
 fn keys_that_occur_twice_stay_twice() {
     let text = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","x":1,"x":2,"content":[{"type":"text","text":"a","text":"b"}]}}"#;
     let back = Back::new(Revision::V2024_11_05, b"1");
-    let got = written(|out| response(Method::ToolsCall, &scan(text), Revision::LATEST, &back, out));
+    let got = replied(|out| response(Method::ToolsCall, &scan(text), Revision::LATEST, &back, out));
     assert_eq!(got, text.replace(r#""resultType":"complete","#, ""));
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":1,"x":2,"_meta":{"a":1,"a":2}}}"#;
     let got = written(|out| {

@@ -8,7 +8,7 @@ mod results;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::message::Message;
+use crate::message::{Message, Outcome};
 use crate::version::Revision;
 
 const OLDEST: Revision = Revision::V2024_11_05;
@@ -30,6 +30,14 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
     scan(text);
     assert!(!text.contains(['\n', '\r']), "more than one line: {text:?}");
     text.to_owned()
+}
+
+/// The same of an answer, which must end its request as it says.
+fn replied(write: impl FnOnce(&mut Vec<u8>) -> Outcome) -> String {
+    let mut outcome = None;
+    let text = written(|out| outcome = Some(write(out)));
+    assert_eq!(scan(&text).outcome(), outcome, "{text}");
+    text
 }
 
 fn value(text: impl AsRef<[u8]>) -> Value {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AUTUMN, MODERN, OLDEST, SPRING, SUMMER, scan, value, written};
+use super::{AUTUMN, MODERN, OLDEST, SPRING, SUMMER, replied, scan, value};
 use crate::method::Method;
 use crate::translate::{Back, HopError, entry, hop_error, response, url_questions};
 use crate::version::{Era, Revision};
@@ -10,7 +10,7 @@ use crate::version::{Era, Revision};
 const INFO: &[u8] = br#"{"name":"s","version":"1"}"#;
 
 fn answered(method: Method, text: &str, from: Revision, back: &Back<'_>) -> String {
-    written(|out| response(method, &scan(text), from, back, out))
+    replied(|out| response(method, &scan(text), from, back, out))
 }
 
 fn result(method: Method, result: &Value, from: Revision, to: Revision) -> Value {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use mcplane_proto::error::{Code, ErrorObject};
-use mcplane_proto::message::{Kind, Message, Part};
+use mcplane_proto::message::{Kind, Message, Outcome};
 use mcplane_proto::method::Method;
 use mcplane_proto::version::Revision;
 use tokio::sync::{broadcast, mpsc};
@@ -68,7 +68,7 @@ impl Spare {
             return;
         }
         connection.recycle();
-        connection.out.shrink_to(SPARE_BYTES);
+        connection.out.raw().shrink_to(SPARE_BYTES);
         let mut spare = self.lock();
         if spare.len() < SPARE_MAX {
             spare.push(connection);
@@ -95,12 +95,11 @@ pub(super) fn answer(
     }
     let service = &endpoint.0.service;
     let changes = (message.method() == Some(Method::Listen)).then(|| service.changes());
-    let id_len = message.part(Part::Id).map(<[u8]>::len);
     let mut connection = endpoint.0.spare.take(service, principal, budget);
-    connection.out.reserve(ANSWER_BYTES);
+    connection.out.raw().reserve(ANSWER_BYTES);
     connection.message(Instant::now(), message);
     connection.send_notes();
-    Exchange { connection, changes, id_len }.respond(endpoint, permit)
+    Exchange { connection, changes, is_modern: true }.respond(endpoint, permit)
 }
 
 /// Answers a request of the legacy eras for an endpoint that keeps no sessions. Nobody can be asked
@@ -137,7 +136,7 @@ pub(super) fn answer_stateless(
     }
     connection.send_notes();
     // Errors of the legacy eras ride on 200.
-    Exchange { connection, changes: None, id_len: None }.respond(endpoint, permit)
+    Exchange { connection, changes: None, is_modern: false }.respond(endpoint, permit)
 }
 
 /// The revision of a legacy request to an endpoint that keeps no sessions.
@@ -152,8 +151,8 @@ pub(super) fn revision(headers: &HeaderMap) -> Revision {
 struct Exchange {
     connection: Box<Connection>,
     changes: Option<broadcast::Receiver<Change>>,
-    /// Bytes of the id of a request whose errors have a status of their own.
-    id_len: Option<usize>,
+    /// Errors have a status of their own.
+    is_modern: bool,
 }
 
 impl Exchange {
@@ -196,8 +195,9 @@ impl Exchange {
         match memchr::memchr(b'\n', out) {
             None => empty(StatusCode::ACCEPTED).into(),
             Some(end) if end + 1 == out.len() => {
-                let answer = self.connection.take_line();
-                Reply::Json(status_of(self.id_len, &answer), answer)
+                let error = out.outcome().and_then(Outcome::code).filter(|_| self.is_modern);
+                let status = error.map_or(StatusCode::OK, status);
+                Reply::Json(status, self.connection.take_line())
             }
             Some(_) => Reply::Events(Body::full(self.events())),
         }
@@ -243,7 +243,7 @@ impl Exchange {
                     // What still runs may finish.
                     End::Closed => {
                         let out = &mut self.connection.out;
-                        self.connection.session.end_listens(out, |out| out.push(b'\n'));
+                        self.connection.session.end_listens(out);
                     }
                 },
             }
@@ -260,20 +260,6 @@ async fn next(
     }
 }
 
-/// The status of an answer to a request with so long an id: errors of 2026-07-28 have one.
-fn status_of(id_len: Option<usize>, answer: &Bytes) -> StatusCode {
-    const BEFORE_ID: usize = br#"{"jsonrpc":"2.0","id":"#.len();
-    let Some(len) = id_len else { return StatusCode::OK };
-    // Most are results, and written here; what is relayed may have other spaces and another order.
-    if answer.get(BEFORE_ID + len..).is_some_and(|rest| rest.starts_with(b",\"result\":")) {
-        return StatusCode::OK;
-    }
-    let message = Message::scan(answer.clone()).ok();
-    let error = message.as_ref().and_then(|message| message.part(Part::Error));
-    let error = error.and_then(|json| serde_json::from_slice::<ErrorObject>(json).ok());
-    error.map_or(StatusCode::OK, |error| status(error.code))
-}
-
 /// Lines as events, one message each.
 fn events(lines: &[u8]) -> Vec<u8> {
     let mut events = Vec::with_capacity(lines.len() + log::EVENT_BYTES);
@@ -281,31 +267,4 @@ fn events(lines: &[u8]) -> Vec<u8> {
         log::event(&mut events, None, line);
     }
     events
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_have_their_status_however_they_are_written() {
-        let error = r#"{"code":-32601,"message":"\"result\":"}"#;
-        for (answer, expected) in [
-            (format!(r#"{{"jsonrpc":"2.0","id":7,"error":{error}}}"#), StatusCode::NOT_FOUND),
-            (
-                format!(r#"{{ "jsonrpc" : "2.0", "id" : 7, "error" : {error} }}"#),
-                StatusCode::NOT_FOUND,
-            ),
-            (format!(r#"{{"error":{error},"id":7,"jsonrpc":"2.0"}}"#), StatusCode::NOT_FOUND),
-            (r#"{"jsonrpc":"2.0","id":7,"result":{"error":{}}}"#.to_owned(), StatusCode::OK),
-            (
-                r#"{"result":{"error":{"code":-32601}},"jsonrpc":"2.0","id":7}"#.to_owned(),
-                StatusCode::OK,
-            ),
-        ] {
-            let answer = Bytes::from(answer);
-            assert_eq!(status_of(Some(1), &answer), expected, "{answer:?}");
-            assert_eq!(status_of(None, &answer), StatusCode::OK, "of a legacy era");
-        }
-    }
 }
