@@ -248,7 +248,7 @@ async fn report(gateway: Gateway, url: Option<String>) {
                 offers.tools, offers.resources, offers.prompts
             )
         });
-        to_stderr(&format!("{}: {}{offers}{at}\n", server.name, server.state.replace('_', " ")));
+        to_stderr(&format!("{}: {}{offers}{at}\n", server.name, server.state));
     }
 }
 

@@ -11,6 +11,7 @@ use mcplane::proto::types::{Cache, Implementation};
 use mcplane::proto::version::{Era, Revision};
 use mcplane::server::Service;
 use mcplane::server::relay::Caller;
+use tokio::sync::watch;
 
 use crate::catalog::{Changes, Kind, Naming, Route, Server, Snapshot};
 use crate::config::Mode;
@@ -31,6 +32,8 @@ pub(crate) struct View {
     /// In the order of the snapshot's servers.
     pub(crate) upstreams: Vec<Arc<Upstream>>,
     pub(crate) config: Arc<ServerConfig>,
+    /// Each upstream knows by it that it is shown.
+    _shown: Vec<watch::Receiver<()>>,
     /// It is that of one server, and as that server is.
     is_own: bool,
     /// What is said to a client of which nothing is known from one request to the next, where a
@@ -158,7 +161,8 @@ impl View {
                 ..config.clone()
             })
         });
+        let _shown = upstreams.iter().map(|upstream| upstream.shown.subscribe()).collect();
         let is_own = name.is_some();
-        Self { snapshot, upstreams, config: Arc::new(config), is_own, for_nobody, info }
+        Self { snapshot, upstreams, config: Arc::new(config), _shown, is_own, for_nobody, info }
     }
 }

@@ -13,9 +13,9 @@ use mcplane::proto::text::line;
 use mcplane::server::relay::Seal;
 use mcplane::transport::http::server::Endpoint;
 use tokio::sync::{Semaphore, broadcast, mpsc};
-use tokio::time::sleep;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, sleep_until};
 
-use crate::admin::ServerStatus;
 use crate::catalog::{Changes, Naming, Prefix, Rules, ServerNaming, Shadowed, Snapshot, Store};
 use crate::clock;
 use crate::config::{Config, Names, Server, key_path};
@@ -154,18 +154,23 @@ impl Gateway {
     /// Cancel safe.
     pub async fn listed(&self) {
         let (began, most) = (clock::now(), self.state().config.gateway.ready.duration());
+        let mut settling = JoinSet::new();
+        for upstream in self.upstreams() {
+            settling.spawn(async move {
+                upstream.settled().await;
+                upstream.offer.load().is_some()
+            });
+        }
+        let mut patience = most;
         loop {
-            let servers = self.status().servers;
-            let (known, silent): (Vec<_>, Vec<_>) =
-                servers.iter().partition(|server| server.offers.is_some());
-            let is_coming = |server: &&ServerStatus| {
-                server.trouble.is_none() && server.state != "awaiting_approval"
-            };
-            let patience = if known.is_empty() { most } else { most / READY_SHARE };
-            if !silent.iter().any(is_coming) || clock::now().duration_since(began) >= patience {
-                break;
+            tokio::select! {
+                settled = settling.join_next() => match settled {
+                    Some(Ok(true)) => patience = most / READY_SHARE,
+                    Some(_) => {}
+                    None => break,
+                },
+                () = sleep_until((began + patience).into()) => break,
             }
-            sleep(GATHER).await;
         }
         self.rebuild(&[]);
     }
@@ -352,7 +357,7 @@ impl Gateway {
         match word {
             News::Offer(name, changes) => self.rebuild(&[(name, changes)]),
             News::Updated(upstream, uri, key) => self.updated(&upstream, &uri, key.as_ref()),
-            News::Trouble(upstream, what) => self.trouble(&upstream, &what),
+            News::Notice(upstream, notice) => self.trouble(&upstream, &notice.to_string()),
         }
     }
 

@@ -227,10 +227,11 @@ fn unknown(view: &View, what: &str, name: &str) -> ErrorObject {
     let Some(upstream) = silent else {
         return ErrorObject::invalid_params(format!("unknown {what}: {name}"));
     };
-    let trouble = upstream.pool.trouble.load_full();
-    let trouble = trouble.as_ref().map_or("it is still starting", |trouble| &trouble.short);
+    let cause = upstream.pool.status.cause();
+    let why = cause.map(|cause| cause.for_clients(&upstream.pool));
     unavailable(&format!(
-        "no server that runs has the {what} {name}, and `{}` has not said what it has: {trouble}",
-        upstream.name
+        "no server that runs has the {what} {name}, and `{}` has not said what it has: {}",
+        upstream.name,
+        why.as_deref().unwrap_or("it is still starting")
     ))
 }

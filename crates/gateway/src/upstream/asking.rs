@@ -21,7 +21,6 @@ use super::lane::Lane;
 use super::owner::is_same;
 use super::pool::{Heard, Pool};
 use super::sides::Side;
-use super::worker::State;
 use crate::catalog::Asking;
 use crate::config::{Mode, Server, Speaks};
 
@@ -192,7 +191,7 @@ impl Pool {
             return;
         }
         let workers = lane.workers.load();
-        let coming = workers.iter().filter(|worker| worker.state() == State::Starting).count();
+        let coming = workers.iter().filter(|worker| worker.state().is_starting()).count();
         let has_room = workers.len() < self.settings.workers_limit() as usize;
         if has_room && coming <= lane.queued.load(Ordering::Acquire) {
             self.add_worker(lane, None);

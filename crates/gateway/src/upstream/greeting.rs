@@ -5,10 +5,13 @@
 //! session comes. One worker more speaks for the gateway: it reads the lists and hears of their
 //! changes, and no session gets it.
 
+use std::hash::RandomState;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use mcplane::proto::message::Message;
+use mcplane::proto::session::{ClientConfig, Ids};
 use mcplane::proto::translate;
 use mcplane::proto::types::{ClientCapabilities, Implementation};
 use mcplane::proto::version::{Era, Revision};
@@ -21,6 +24,16 @@ use super::pool::Pool;
 use super::sides::Side;
 use super::worker::{Command, State, Worker};
 use crate::config::Mode;
+
+/// How long the handshake may take, unless a person must approve the server first.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long it may take where the upstream has been met in the other era.
+const TRIAL_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A handshake that takes longer waits for somebody, most likely a person: where the settings expect
+/// one, and where they do not.
+const APPROVAL_AFTER: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(15));
 
 /// A session with workers of its own, as it introduced itself.
 pub(crate) struct Client {
@@ -163,6 +176,45 @@ impl Pool {
     pub(super) fn speakers(&self) -> usize {
         let is_met = matches!(self.side, Side::Own) && self.learned.is_met_as_legacy();
         usize::from(self.introduces() && is_met)
+    }
+
+    /// What an upstream hears of whom it serves: the client that has the worker to itself, or the gateway.
+    /// That declares all that some client may be able to do; a question that the client at hand cannot
+    /// answer is refused.
+    pub(super) fn client_config(&self, client: Option<&Arc<Client>>) -> ClientConfig {
+        let gateway = || {
+            let capabilities = ClientCapabilities::new()
+                .with_elicitation_form()
+                .with_elicitation_url()
+                .with_sampling()
+                .with_sampling_tools()
+                .with_roots(false);
+            (Implementation::new("mcplane", env!("CARGO_PKG_VERSION")), capabilities)
+        };
+        let known = |client: &Arc<Client>| (client.info.clone(), client.capabilities.clone());
+        let (info, mut capabilities) = client.map_or_else(gateway, known);
+        if !self.settings.roots.is_empty() && !capabilities.roots() {
+            capabilities = capabilities.with_roots(false);
+        }
+        let approval = self.settings.approval.duration();
+        let usual = match self.side {
+            Side::Own => HANDSHAKE_TIME_MAX,
+            // Clients wait for it that can be served otherwise.
+            Side::Legacy(_) | Side::Alone(_) => TRIAL_TIME_MAX,
+        };
+        ClientConfig {
+            info,
+            capabilities,
+            choice: self.learned.choice(),
+            timeout: if approval.is_zero() { usual } else { approval },
+            // Clients share the connection, and servers can be talked into many things.
+            ids: Ids::Keyed(RandomState::new()),
+        }
+    }
+
+    /// How long a handshake may take before somebody has to approve the upstream, most likely.
+    pub(crate) const fn approval_after(&self) -> Duration {
+        if self.settings.approval.is_zero() { APPROVAL_AFTER.1 } else { APPROVAL_AFTER.0 }
     }
 
     /// A healthy worker to read the lists from: rather one that speaks for the gateway, since what a

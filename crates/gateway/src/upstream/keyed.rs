@@ -133,5 +133,6 @@ impl Pool {
         let deadline = clock::now() + LEAVE_TIME;
         lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
         lane.close(|call| call.fail(&unavailable("its session has ended")));
+        self.shared.drain.note();
     }
 }

@@ -120,9 +120,7 @@ impl Pool {
     pub(super) fn enqueue(self: &Arc<Self>, lane: &Arc<Lane>, call: Arc<Call>) {
         let workers = lane.workers.load();
         if workers.iter().all(|worker| worker.state() == State::Down) {
-            let trouble = self.trouble.load_full();
-            let why = trouble.as_ref().map_or("no worker of it runs", |trouble| &trouble.short);
-            return call.fail(&unavailable(why));
+            return call.fail(&unavailable(&self.why_down()));
         }
         let max = self.settings.queue as usize;
         if lane.queued.load(Ordering::Acquire) >= max && self.given_up.swap(false, Ordering::AcqRel)

@@ -14,6 +14,7 @@ use mcplane::proto::method::Method;
 use mcplane::proto::session::client::Answer;
 use tokio::time::sleep;
 
+use super::cause::Notice;
 use super::drive::{Drive, Tag, request};
 use super::pool::Heard;
 use super::worker::Worker;
@@ -112,13 +113,13 @@ impl Listens {
         std::mem::take(&mut listen.was_lost)
     }
 
-    /// Opens it again after a pause. What comes back is a trouble to tell.
+    /// Opens it again after a pause. What comes back is to be told.
     pub(super) fn ended(
         &mut self,
         upstream: &Arc<Upstream>,
         worker: &Arc<Worker>,
         is_refused: bool,
-    ) -> Option<String> {
+    ) -> Option<Notice> {
         if is_refused {
             return None;
         }
@@ -144,9 +145,6 @@ impl Listens {
                 upstream.watched.tell(&upstream.pool, &worker);
             }
         });
-        (listen.failures == TOLD_AFTER).then(|| {
-            "it does not keep the stream open on which it tells of changes; it is asked again"
-                .into()
-        })
+        (listen.failures == TOLD_AFTER).then_some(Notice::StreamsEnd)
     }
 }

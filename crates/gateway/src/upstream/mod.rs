@@ -8,7 +8,9 @@
 //!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn` — where
 //!   they wait for their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
-//! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
+//! * `status` — what it is at the moment, one watch; `cause` — why, and the texts of that.
+//! * `supervise` — the life of a worker; `restart` — when it is started again; `maintenance` — the
+//!   regular look at all of them; `start` — how a connection is opened; `drain` — the end.
 //! * `worker` — one of them; `drive` — the loop of its connection; `parting` — calls that it takes
 //!   back; `owner` — whose it is what an upstream says and that names no call; `voices` — who may
 //!   still say something.
@@ -18,20 +20,25 @@ pub(crate) mod address;
 mod asking;
 mod blame;
 pub(crate) mod call;
+pub(crate) mod cause;
+mod drain;
 mod drive;
 pub(crate) mod greeting;
 pub(crate) mod keyed;
 mod lane;
 mod listening;
 pub(crate) mod lists;
+mod maintenance;
 mod owner;
 mod parting;
 mod places;
 pub(crate) mod pool;
 mod queue;
+mod restart;
 mod sides;
 pub(crate) mod start;
-pub(crate) mod supervise;
+pub(crate) mod status;
+mod supervise;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -45,22 +52,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use mcplane::proto::error::shorten;
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Seal;
 use tokio::sync::{Semaphore, mpsc, watch as channel};
-use tokio::time::{Instant as Moment, sleep, sleep_until, timeout};
+use tokio::time::{Instant as Moment, sleep, sleep_until};
 
 use crate::catalog::{Changes, Health, Kind, Loaded, Offer, Store};
 use crate::clock;
 use crate::config::{Gateway as Settings, Server};
+use cause::{Cause, FailedList, Notice};
 use keyed::Key;
 use listening::Listens;
 use lists::{ListState, Reading, Step};
-use pool::{Heard, Pool, Times, Trouble};
+use pool::{Heard, Pool, Times};
 use start::Connect;
+use status::Phase;
 use watch::Watched;
-use worker::{State, Worker};
+use worker::Worker;
 
 /// How long changes of a list are gathered before it is asked for again.
 const GATHER: Duration = Duration::from_millis(50);
@@ -76,9 +84,6 @@ const GATHER_MAX: Duration = Duration::from_secs(30);
 
 /// A time that does not come.
 const NEVER: u64 = u64::MAX;
-
-/// How often somebody who waits looks whether there is trouble.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Words of workers, or of upstreams, that wait to be heard.
 pub(crate) const WORDS_MAX: usize = 1024;
@@ -111,8 +116,8 @@ pub(crate) enum News {
     Offer(Arc<str>, Changes),
     /// A resource of it has changed: in the keyed modes, for the clients of this worker.
     Updated(Arc<str>, String, Option<Key>),
-    /// Something is wrong with it.
-    Trouble(Arc<str>, String),
+    /// Something that whoever runs the gateway should know of it.
+    Notice(Arc<str>, Notice),
 }
 
 /// One server behind the gateway.
@@ -129,8 +134,8 @@ pub(crate) struct Upstream {
     /// When its lists are too old for a client that asks, in milliseconds since `born`.
     stale_at: AtomicU64,
     born: Instant,
-    /// Whether the offer is from this run, and not from the disk.
-    fresh: channel::Sender<bool>,
+    /// Every view that shows it has a receiver of this.
+    pub(crate) shown: channel::Sender<()>,
 }
 
 impl Upstream {
@@ -162,7 +167,7 @@ impl Upstream {
             misnamed: ArcSwapOption::empty(),
             lists: Mutex::new(Kind::ALL.map(|kind| (kind, ListState::default()))),
             keeping: Mutex::default(),
-            fresh: channel::Sender::new(false),
+            shown: channel::Sender::new(()),
             stale_at: AtomicU64::new(NEVER),
             born: clock::now(),
         });
@@ -176,36 +181,40 @@ impl Upstream {
             reading: None,
             listens: Listens::default(),
             failures: 0,
-            told: None,
+            told: Vec::new(),
         };
         tokio::spawn(ear.run(heard));
         pool.start();
         upstream
     }
 
-    /// Ends it once nobody needs it any more, or at the deadline. Until then it takes calls: some wait
-    /// in its queues, and others found it in a catalog that was there a moment ago. `successor` says
-    /// that there is another one for its name, so that nobody finds it any more.
-    pub(crate) async fn retire(self: Arc<Self>, deadline: Instant, successor: bool) {
-        // Its ear has it, and this.
-        let is_found = || successor && Arc::strong_count(&self) > 2;
-        while clock::now() < deadline && (is_found() || !self.pool.is_idle()) {
-            sleep(LOOK).await;
-        }
-        let why = match successor {
-            true => "its settings have changed, and the call did not end in time",
-            false => "it is not in the settings any more",
-        };
-        self.pool.close(deadline, why).await;
-    }
-
     /// Waits until the upstream has told what it offers in this run, or something went wrong with it.
     pub(crate) async fn ready(&self) {
-        let mut fresh = self.fresh.subscribe();
-        while self.pool.trouble.load().is_none() {
-            // The sender lives as long as `self`.
-            if let Ok(Ok(_)) = timeout(LOOK, fresh.wait_for(|fresh| *fresh)).await {
-                return;
+        self.pool.status.until(|status| status.is_listed() || status.cause().is_some()).await;
+    }
+
+    /// Waits until it is known what it offers, or why it does not tell: something went wrong, or somebody
+    /// has to approve it. Cancel safe.
+    pub(crate) async fn settled(&self) {
+        let mut status = self.pool.status.subscribe();
+        loop {
+            let approval_awaited_at = {
+                let status = status.borrow_and_update();
+                if status.cause().is_some() || self.offer.load().is_some() {
+                    return;
+                }
+                status.approval_awaited_at(self.pool.approval_after())
+            };
+            let awaited = async {
+                match approval_awaited_at {
+                    Some(at) => sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                // The sender lives as long as `self`.
+                _ = status.changed() => {}
+                () = awaited => return,
             }
         }
     }
@@ -216,14 +225,9 @@ impl Upstream {
     }
 
     /// Which lists could not be read when they were asked for last, and why.
-    pub(crate) fn failed_lists(&self) -> Option<String> {
+    pub(crate) fn failed_lists(&self) -> Vec<FailedList> {
         let lists = self.lists();
-        let failed = lists.iter().filter_map(|(kind, state)| {
-            let why = shorten(state.error.as_deref()?);
-            Some(format!("{}: {}", kind.method(), why.escape_debug()))
-        });
-        let failed = failed.collect::<Vec<_>>().join("; ");
-        (!failed.is_empty()).then_some(failed)
+        lists.iter().filter_map(|(kind, state)| Some((*kind, state.error.clone()?))).collect()
     }
 
     /// A client asks what it offers. It is answered with what is known; lists that are too old are
@@ -251,19 +255,18 @@ impl Upstream {
     }
 
     pub(crate) fn is_fresh(&self) -> bool {
-        *self.fresh.borrow()
+        self.pool.status.now().is_listed()
     }
 
     /// How it is, and how busy: 0 is idle, 1 is full.
     pub(crate) fn health(&self) -> (Health, f64) {
-        let workers = self.pool.workers();
-        let any = |state| workers.iter().any(|worker| worker.state() == state);
-        let health = match () {
-            () if any(State::Healthy) => Health::Healthy,
-            () if any(State::Degraded) => Health::Degraded,
-            () if any(State::Quarantined) => Health::Quarantined,
-            () => Health::Down,
+        let health = match self.pool.status.now().phase() {
+            Phase::Ready => Health::Healthy,
+            Phase::Degraded => Health::Degraded,
+            Phase::Quarantined => Health::Quarantined,
+            _ => Health::Down,
         };
+        let workers = self.pool.workers();
         let in_flight: usize =
             workers.iter().map(|worker| worker.in_flight.load(Ordering::Relaxed)).sum();
         let places = workers.len().max(1) * self.pool.settings.calls_limit() as usize;
@@ -299,7 +302,7 @@ struct Ear {
     /// How often in a row some could not be.
     failures: u32,
     /// What was told of them.
-    told: Option<String>,
+    told: Vec<FailedList>,
 }
 
 impl Ear {
@@ -353,18 +356,11 @@ impl Ear {
                 }
             }
             Heard::ListenEnded(worker, is_refused) => {
-                let trouble = self.listens.ended(&self.upstream, &worker, is_refused);
-                if let Some(trouble) = trouble {
-                    tell(
-                        &self.news,
-                        News::Trouble(Arc::clone(&self.upstream.name), trouble),
-                        false,
-                    );
+                if let Some(notice) = self.listens.ended(&self.upstream, &worker, is_refused) {
+                    self.notice(notice);
                 }
             }
-            Heard::Trouble(trouble) => {
-                tell(&self.news, News::Trouble(Arc::clone(&self.upstream.name), trouble), false);
-            }
+            Heard::Notice(notice) => self.notice(notice),
             Heard::Asks => {
                 if self.reading.is_none() && self.failures == 0 && self.upstream.is_fresh() {
                     self.keep();
@@ -452,7 +448,7 @@ impl Ear {
         let offer = Arc::new(offer);
         let before = self.upstream.offer.swap(Some(Arc::clone(&offer)));
         reading.is_other |= before.is_none_or(|before| !before.lists_the_same(&offer));
-        self.upstream.fresh.send_replace(true);
+        self.upstream.pool.status.listed();
         if is_all {
             self.keep();
         }
@@ -489,17 +485,18 @@ impl Ear {
             return;
         }
         self.told.clone_from(&told);
-        match told {
-            Some(why) if nothing && self.upstream.offer.load().is_none() => {
-                let short = format!("its lists could not be read: {why}");
-                self.upstream.pool.troubled(Trouble { full: short.clone(), short });
-            }
-            Some(why) => {
-                let why = format!("what it lists is served without what failed: {why}");
-                tell(&self.news, News::Trouble(Arc::clone(&self.upstream.name), why), false);
-            }
-            None => self.upstream.pool.recovered("its lists could not be read"),
+        let pool = &self.upstream.pool;
+        if told.is_empty() {
+            pool.status.recovered(|cause| matches!(cause, Cause::ListsFailed(_)));
+        } else if nothing && self.upstream.offer.load().is_none() {
+            pool.failed(Cause::ListsFailed(told));
+        } else {
+            self.notice(Notice::ListsMissing(told));
         }
+    }
+
+    fn notice(&self, notice: Notice) {
+        tell(&self.news, News::Notice(Arc::clone(&self.upstream.name), notice), false);
     }
 }
 

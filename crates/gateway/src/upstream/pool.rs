@@ -11,25 +11,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use mcplane::proto::error::ErrorObject;
 use mcplane::proto::method::Method;
 use mcplane::server::relay::{Caller, Seal};
-use mcplane::transport::process::mask_urls;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::asking::Habits;
 use super::blame::Blame;
 use super::call::Call;
+use super::cause::Notice;
+use super::drain::Drain;
 use super::keyed::Key;
 use super::lane::Lane;
 use super::places::take_of_least;
 use super::sides::{Learned, Other, Side};
 use super::start::Connect;
+use super::status::StatusWatch;
 use super::supervise;
 use super::worker::{Command, State, Worker, unavailable};
-use super::{Means, address};
+use super::{Means, maintenance};
 use crate::clock;
 use crate::config::{Gateway, Policy, Server};
 use crate::era::questions::Questions;
@@ -56,7 +58,7 @@ pub(crate) enum Heard {
     Asks,
     /// A resource has changed, as this worker says.
     Updated(Arc<Worker>, String),
-    Trouble(String),
+    Notice(Notice),
 }
 
 /// The workers of one upstream that are spoken to in one era.
@@ -86,7 +88,7 @@ pub(crate) struct Pool {
     pub(super) learned: Learned,
     /// Its workers answer when they are asked whether they do.
     pub(super) answers_probes: AtomicBool,
-    pub(crate) trouble: ArcSwapOption<Trouble>,
+    pub(crate) status: StatusWatch,
     pub(crate) closing: watch::Sender<Option<Instant>>,
     /// Why calls are refused, once it closes.
     closed: OnceLock<&'static str>,
@@ -119,6 +121,7 @@ pub(crate) struct Shared {
     pub(crate) unowned: Arc<AtomicU64>,
     /// Calls that were refused because everything was full.
     pub(crate) refused: Arc<AtomicU64>,
+    pub(super) drain: Arc<Drain>,
 }
 
 /// How long the gateway's settings let things take.
@@ -143,15 +146,6 @@ impl Times {
             list_age: settings.list_max_age.limit(),
         }
     }
-}
-
-/// What is wrong with an upstream.
-#[derive(Clone, Debug)]
-pub(crate) struct Trouble {
-    /// For clients: nothing about this machine.
-    pub(crate) short: String,
-    /// For whoever runs the gateway: command, exit code, last words.
-    pub(crate) full: String,
 }
 
 impl Pool {
@@ -180,6 +174,7 @@ impl Pool {
             has_levels: Arc::default(),
             unowned: Arc::default(),
             refused: Arc::default(),
+            drain: Arc::default(),
         };
         Self::build(settings, Side::Own, shared)
     }
@@ -203,7 +198,7 @@ impl Pool {
             asks: AtomicBool::new(false),
             learned: Learned::new(settings.revision),
             answers_probes: AtomicBool::new(false),
-            trouble: ArcSwapOption::empty(),
+            status: StatusWatch::default(),
             closing: watch::Sender::new(None),
             closed: OnceLock::new(),
             alive: Mutex::new(Some(alive)),
@@ -221,13 +216,14 @@ impl Pool {
         for _ in 0..self.settings.workers {
             self.add_worker(&self.common, None);
         }
-        supervise::tend(self);
+        maintenance::start(self);
     }
 
     /// Ends every worker: calls in flight may finish until `deadline`, then processes are stopped.
     /// `why` is what calls hear that still wait, or come then.
     pub(crate) async fn close(self: &Arc<Self>, deadline: Instant, why: &'static str) {
         let _ = self.closed.set(why);
+        self.status.closing(why);
         self.closing.send_replace(Some(deadline));
         for worker in self.workers() {
             self.retire(&worker, deadline);
@@ -374,10 +370,10 @@ impl Pool {
 
     pub(crate) fn hear(self: &Arc<Self>, heard: Heard) {
         if let Heard::Ready(worker) = &heard {
-            self.trouble.store(None);
             if let Some(peer) = worker.peer.load_full() {
                 self.learned.met(&peer);
             }
+            self.status.ready();
             self.sort();
             self.make_room_for_speaker();
             if let Some(lane) = worker.lane.get() {
@@ -389,23 +385,8 @@ impl Pool {
 
     pub(super) fn tell_of(&self, heard: Heard) {
         let heard = self.word(heard);
-        let is_vital = !matches!(heard, Heard::Updated(..) | Heard::Trouble(_));
+        let is_vital = !matches!(heard, Heard::Updated(..) | Heard::Notice(_));
         super::tell(&self.shared.heard, heard, is_vital);
-    }
-
-    /// Something is wrong.
-    pub(crate) fn troubled(self: &Arc<Self>, trouble: Trouble) {
-        let short = address::hidden(&trouble.short, self).into_owned();
-        let trouble = Trouble { short, full: mask_urls(&trouble.full) };
-        self.hear(Heard::Trouble(trouble.full.clone()));
-        self.trouble.store(Some(Arc::new(trouble)));
-    }
-
-    /// A trouble that began like this is over.
-    pub(crate) fn recovered(&self, from: &str) {
-        if self.trouble.load().as_ref().is_some_and(|trouble| trouble.short.starts_with(from)) {
-            self.trouble.store(None);
-        }
     }
 
     /// The calls that wait for a worker of this lane go on, as far as there is room.
@@ -419,14 +400,15 @@ impl Pool {
                 _ => worker.in_flight.free(1),
             },
         );
+        self.shared.drain.note_after_fence();
     }
 
     /// Calls that have waited for too long fail.
     pub(crate) fn expire_queues(&self, patience: Duration) {
-        let why = match self.trouble.load_full() {
-            Some(trouble) => format!("the call waited too long for a worker; {}", trouble.short),
-            None => "the call waited too long for a worker".to_owned(),
-        };
+        let mut why = "the call waited too long for a worker".to_owned();
+        if let Some(cause) = self.status.cause() {
+            why = format!("{why}; {}", cause.for_clients(self));
+        }
         let does_not_answer =
             |worker: &Arc<Worker>| matches!(worker.state(), State::Quarantined | State::Down);
         for lane in self.lanes() {
@@ -435,6 +417,7 @@ impl Pool {
             let most = self.patience().filter(|_| is_lost).unwrap_or(patience);
             lane.expire(most.min(patience), |call| call.fail(&unavailable(&why)));
         }
+        self.shared.drain.note();
     }
 
     /// Every worker there is.
@@ -482,6 +465,7 @@ impl Pool {
         let lane = worker.lane.get().map_or(&self.common, |lane| lane);
         lane.remove(worker);
         self.common.remove(worker);
+        self.status.forget(worker.number);
     }
 
     /// Ends a worker when it is idle, or at the deadline.
@@ -496,9 +480,9 @@ impl Pool {
         let is_no_use =
             |other: &Arc<Worker>| other.number == worker.number || other.state() == State::Down;
         if lane.workers.load().iter().all(is_no_use) {
-            let trouble = self.trouble.load_full();
-            let why = trouble.as_ref().map_or("no worker of it runs", |trouble| &trouble.short);
-            lane.expire(Duration::ZERO, |call| call.fail(&unavailable(why)));
+            let why = unavailable(&self.why_down());
+            lane.expire(Duration::ZERO, |call| call.fail(&why));
+            self.shared.drain.note();
         }
     }
 
@@ -524,7 +508,7 @@ impl Pool {
 
     pub(super) fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
         let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let (worker, commands) = Worker::new(number);
+        let (worker, commands) = Worker::new(number, self.status.clone());
         if let Some(old) = replaced {
             worker.succeed(old);
         }

@@ -15,6 +15,7 @@ use mcplane::proto::session::{EraChoice, Peer};
 use mcplane::proto::version::Revision;
 
 use super::call::Call;
+use super::cause::Spared;
 use super::pool::{Heard, LEAVE_TIME, Pool};
 use super::worker::{Worker, is_modern, unavailable};
 use crate::clock;
@@ -180,29 +181,22 @@ impl Pool {
     }
 
     /// A worker could not be started. `Some` if the pool beside this one does without it from now on:
-    /// all calls move there. What there is to say about it, if it was not the upstream's own word.
-    pub(super) fn is_done_without(&self, is_refused: bool) -> Option<Option<&'static str>> {
+    /// all calls move there. What it goes on without, unless the upstream itself refused it.
+    pub(super) fn is_done_without(&self, is_refused: bool) -> Option<Option<Spared>> {
         let pool = self.side.beside()?;
         // One that was taken before is only late or broken now.
         if !is_refused && self.learned.is_known() {
             return None;
         }
-        let (after, why) = match self.side {
+        let (after, spared) = match self.side {
             Side::Legacy(_) if is_refused => (FOR_GOOD, None),
-            Side::Legacy(_) => (
-                TRIAL_AGAIN,
-                Some("older clients are translated for, since it does not start for them"),
-            ),
-            _ => {
-                let why =
-                    "calls that may ask share a worker with others, since no other one starts";
-                (TRIAL_AGAIN, Some(why))
-            }
+            Side::Legacy(_) => (TRIAL_AGAIN, Some(Spared::Legacy)),
+            _ => (TRIAL_AGAIN, Some(Spared::Alone)),
         };
         if let Some(pool) = pool.upgrade() {
             pool.let_go(self, Some(clock::now() + after));
         }
-        Some(why)
+        Some(spared)
     }
 
     /// Ends a pool beside another one that was not used for so long. `last` is how often it had been used
@@ -229,6 +223,7 @@ impl Pool {
             *until = none_until;
             other.pool.swap(None)
         };
+        self.shared.drain.note();
         let alive = self.hold();
         tokio::spawn(async move {
             if let Some(gone) = gone {

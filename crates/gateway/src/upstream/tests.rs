@@ -16,7 +16,7 @@ use mcplane::proto::version::Revision;
 use mcplane::transport::memory::pair;
 use tokio::time::{sleep, timeout};
 
-use crate::admin::ServerStatus;
+use crate::admin::{CauseStatus, ServerState, ServerStatus, WorkerState};
 use crate::config::{Config, Period, Server, Size, Speaks};
 use crate::gateway::Gateway;
 
@@ -89,14 +89,17 @@ async fn a_server_that_is_always_too_big_is_given_up() {
     let gateway = Gateway::start(with(server)).unwrap();
     let client = client(&gateway).await;
     let waiting = tokio::spawn(async move { client.read_resource("x:1").await });
-    let given_up =
-        |status: &ServerStatus| status.workers.iter().all(|worker| worker.state == "down");
+    let given_up = |status: &ServerStatus| {
+        status.workers.iter().all(|worker| worker.state == WorkerState::Down)
+    };
     let status = one(&gateway, |status| given_up(status) && says(status, "of memory")).await;
     assert_eq!(status.workers[0].restarts, 2, "{status:#?}");
     let error = timeout(LIMIT, waiting).await.unwrap().unwrap().unwrap_err().to_string();
     assert!(error.contains("too much memory"), "{error}");
     sleep(Duration::from_secs(2)).await;
     let status = one(&gateway, |_| true).await;
+    assert!(status.next_start_s.is_some_and(|time| time > 20), "{status:#?}");
+    assert!(matches!(status.cause, Some(CauseStatus::Memory { max_bytes: 1, .. })), "{status:#?}");
     assert!(given_up(&status) && status.workers[0].pid.is_none(), "{status:#?}");
     gateway.close().await;
 }
@@ -118,10 +121,13 @@ async fn a_server_that_nobody_approves_is_given_up() {
 /// How a process ended is known before it is told.
 #[tokio::test]
 async fn a_server_that_ends_before_it_answers_does_not_run() {
-    let gateway = Gateway::start(with(in_shell("read -r line; exit 3"))).unwrap();
+    let gateway = Gateway::start(with(in_shell("read -r line; echo no luck >&2; exit 3"))).unwrap();
     let status = one(&gateway, |status| status.trouble.is_some()).await;
     assert!(says(&status, "closed the connection before it answered"), "{status:#?}");
     assert!(says(&status, "exited with code 3"), "{status:#?}");
+    let cause = serde_json::to_value(status.cause.unwrap()).unwrap();
+    let process = serde_json::json!({"code": 3, "signal": null, "last_lines": ["no luck"]});
+    assert_eq!((&cause["kind"], &cause["process"]), (&"handshake".into(), &process), "{cause}");
     gateway.close().await;
 }
 
@@ -135,7 +141,11 @@ async fn what_clients_see_is_counted_and_a_name_that_is_taken_is_told() {
     let mut troubles = gateway.troubles();
     let told = "servers.one.tools.rename.echo: another tool is called `sleep`";
     let status = one(&gateway, |status| says(status, told)).await;
-    assert_eq!((status.state, status.offers.unwrap().tools), ("healthy", 3), "{status:#?}");
+    assert_eq!(
+        (status.state, status.offers.unwrap().tools),
+        (ServerState::Healthy, 3),
+        "{status:#?}"
+    );
     let said = troubles.next().await.unwrap();
     assert!(said.starts_with(&format!("one: {told}")), "{said}");
     gateway.reload(plain).await.unwrap();
@@ -249,7 +259,11 @@ async fn a_list_that_fails_and_one_that_hangs_do_not_hide_the_others() {
     // Served while the prompts may come yet.
     gateway.listed().await;
     let status = one(&gateway, |status| status.offers.is_some()).await;
-    assert_eq!((status.state, status.offers.unwrap().tools), ("healthy", 1), "{status:#?}");
+    assert_eq!(
+        (status.state, status.offers.unwrap().tools),
+        (ServerState::Healthy, 1),
+        "{status:#?}"
+    );
     let client = client(&gateway).await;
     assert_eq!(client.list_tools().await.unwrap().len(), 1);
     let error = |status: &ServerStatus, list: &str| {

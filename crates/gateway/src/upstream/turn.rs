@@ -36,6 +36,7 @@ impl Pool {
         tokio::spawn(async move {
             let is_its_turn = pool.wait_for_turn(&call, turns).await;
             pool.in_turn.fetch_sub(1, Ordering::AcqRel);
+            pool.shared.drain.note();
             if is_its_turn {
                 pool.admit(call);
             }

@@ -21,13 +21,14 @@ use super::call::Call;
 use super::greeting::Greeting;
 use super::lane::LaneOf;
 use super::places::Places;
+use super::status::StatusWatch;
 use crate::clock;
 
 /// What a worker can do at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// Its process is being started, or the handshake is not done.
+    /// Its process is being started, or a connection opened.
     Starting = 0,
     Healthy = 1,
     /// It has let a call time out; others are preferred.
@@ -39,6 +40,15 @@ pub(crate) enum State {
     Down = 5,
     /// It is connected, and waits with the handshake for its client.
     Spare = 6,
+    /// It is connected, and the handshake is not done.
+    Handshaking = 7,
+}
+
+impl State {
+    /// Whether it is on the way to being ready.
+    pub(crate) const fn is_starting(self) -> bool {
+        matches!(self, Self::Starting | Self::Handshaking)
+    }
 }
 
 /// A worker, as those see it who use it.
@@ -48,7 +58,9 @@ pub(crate) struct Worker {
     pub(crate) in_flight: Places,
     /// When it was last used, as a place in the order of all uses of its pool.
     pub(crate) used: AtomicU64,
+    /// As `status` has it, for those who must be fast.
     state: AtomicU8,
+    status: StatusWatch,
     pub(crate) timeouts: AtomicU32,
     pub(crate) pid: AtomicU32,
     pub(crate) restarts: AtomicU32,
@@ -69,8 +81,6 @@ pub(crate) struct Worker {
     /// When it was probed, or made.
     probed: Mutex<Instant>,
     pub(super) life: AtomicU32,
-    /// When its last start began.
-    began: Mutex<Instant>,
 }
 
 /// What is wanted of a worker's connection.
@@ -96,7 +106,11 @@ pub(crate) enum Command {
 pub(crate) type Waiting = oneshot::Sender<Result<Bytes, ErrorObject>>;
 
 impl Worker {
-    pub(crate) fn new(number: usize) -> (Arc<Self>, mpsc::UnboundedReceiver<Command>) {
+    /// A worker that is about to be started; `status` is its pool's.
+    pub(crate) fn new(
+        number: usize,
+        status: StatusWatch,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Command>) {
         #[allow(
             clippy::disallowed_methods,
             reason = "bounded by what is sent: calls by the worker's places, cancellations by calls; \
@@ -109,6 +123,7 @@ impl Worker {
             in_flight: Places::default(),
             used: AtomicU64::new(0),
             state: AtomicU8::new(State::Starting as u8),
+            status,
             timeouts: AtomicU32::new(0),
             pid: AtomicU32::new(0),
             restarts: AtomicU32::new(0),
@@ -123,8 +138,8 @@ impl Worker {
             probing: AtomicU8::new(0),
             probed: Mutex::new(clock::now()),
             life: AtomicU32::new(0),
-            began: Mutex::new(clock::now()),
         };
+        worker.set_state(State::Starting);
         (Arc::new(worker), commands)
     }
 
@@ -146,13 +161,15 @@ impl Worker {
             3 => State::Quarantined,
             4 => State::Leaving,
             6 => State::Spare,
+            7 => State::Handshaking,
             _ => State::Down,
         }
     }
 
-    /// How long it has been starting.
-    pub(crate) fn waits_for(&self) -> Duration {
-        clock::now().duration_since(*self.began.lock().unwrap_or_else(PoisonError::into_inner))
+    /// How long its handshake has been under way, if it is.
+    pub(crate) fn handshakes_for(&self) -> Duration {
+        let since = self.status.now().since(self.number);
+        since.map_or(Duration::ZERO, |since| clock::now().saturating_duration_since(since))
     }
 
     /// Whether it was probed no later than so long ago.
@@ -166,10 +183,20 @@ impl Worker {
     }
 
     pub(crate) fn set_state(&self, state: State) {
-        if state == State::Starting {
-            *self.began.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
-        }
-        self.state.store(state as u8, Ordering::Release);
+        self.change(|_| Some(state));
+    }
+
+    /// The same, unless it is leaving.
+    pub(super) fn enter(&self, state: State) {
+        self.change(|before| (before != State::Leaving).then_some(state));
+    }
+
+    fn change(&self, next: impl FnOnce(State) -> Option<State>) {
+        self.status.track(self.number, || {
+            let state = next(self.state())?;
+            self.state.store(state as u8, Ordering::Release);
+            Some(state)
+        });
     }
 
     /// Takes a place for one call, if there are fewer than `max`.

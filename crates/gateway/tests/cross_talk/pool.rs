@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mcplane::proto::version::Era;
 use mcplane_gateway::Gateway;
+use mcplane_gateway::admin::ServerState;
 use mcplane_gateway::config::{Config, Mode, Period, Policy, Restart, Server};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
@@ -66,7 +67,7 @@ impl Bed {
         status.servers[0].workers.iter().map(|worker| worker.in_flight).collect()
     }
 
-    fn state(&self) -> &'static str {
+    fn state(&self) -> ServerState {
         self.gateway.status().servers[0].state
     }
 }
@@ -367,7 +368,7 @@ async fn without_a_budget_nothing_is_started_again() {
     bed.world.kill_one(&mut Dice::new(0));
     sleep(Duration::from_secs(3600)).await;
     assert_eq!(bed.world.opened(), 1);
-    assert_eq!(bed.state(), "down");
+    assert_eq!(bed.state(), ServerState::Down);
     assert_ne!(bed.caller("a").call(1).await, 0);
     bed.gateway.close().await;
 }
@@ -378,7 +379,8 @@ async fn three_timeouts_quarantine_and_a_probe_brings_back() {
     config.gateway.call_timeout = Period::of_s(1);
     let bed = Bed::with(config).await;
     let mut caller = bed.caller("a");
-    for state in ["degraded", "degraded", "quarantined"] {
+    let states = [ServerState::Degraded, ServerState::Degraded, ServerState::Quarantined];
+    for state in states {
         caller.send("work", 0, Ending::Never).await;
         assert_ne!(caller.answer().await.1, 0);
         assert_eq!(bed.state(), state);
@@ -389,7 +391,7 @@ async fn three_timeouts_quarantine_and_a_probe_brings_back() {
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     ms(16_000).await;
     assert_eq!(caller.call(1).await, 0);
-    assert_eq!(bed.state(), "healthy");
+    assert_eq!(bed.state(), ServerState::Healthy);
     assert_eq!(bed.world.opened(), 1);
 }
 

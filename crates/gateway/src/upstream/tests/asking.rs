@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use super::fake::{Fake, Initialize, gateway, server, started};
 use super::raw::{Raw, ask, raw};
 use super::{LIMIT, one, with};
+use crate::admin::ServerState;
 use crate::config::{Server, Speaks};
 use crate::gateway::Gateway;
 
@@ -105,7 +106,7 @@ async fn what_has_asked_has_a_worker_to_itself_from_then_on() {
     ask_once(&fake, &gateway, 0).await;
     both_are_asked(&fake, &gateway, 1).await;
     let status = one(&gateway, |status| status.workers.len() == 3).await;
-    assert_eq!((status.unowned_logs, status.state), (0, "healthy"), "{status:#?}");
+    assert_eq!((status.unowned_logs, status.state), (0, ServerState::Healthy), "{status:#?}");
     gateway.close().await;
 }
 
@@ -290,7 +291,7 @@ async fn what_cannot_be_started_a_second_time_is_shared() {
     let told = troubles.next().await.unwrap();
     assert!(told.contains("calls that may ask share a worker with others"), "{told}");
     let status = one(&gateway, |status| status.workers.len() == 1).await;
-    assert_eq!(status.state, "healthy", "{status:#?}");
+    assert_eq!(status.state, ServerState::Healthy, "{status:#?}");
     gateway.close().await;
 }
 

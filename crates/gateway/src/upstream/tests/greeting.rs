@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use super::fake::{Fake, server, started};
 use super::raw::{ask, raw};
 use super::{one, with};
+use crate::admin::{ServerState, ServerStatus, WorkerState};
 use crate::config::{Mode, Server, Speaks};
 use crate::gateway::Gateway;
 
@@ -40,8 +41,9 @@ async fn a_session_is_introduced_by_its_own_name() {
         let status = gateway.status().servers.remove(0);
         status.workers.iter().map(|worker| worker.state).collect::<Vec<_>>()
     };
-    one(&gateway, |status| status.workers.iter().any(|worker| worker.state == "spare")).await;
-    assert_eq!(states(&gateway), ["healthy", "spare"]);
+    one(&gateway, |status| status.workers.iter().any(|worker| worker.state == WorkerState::Spare))
+        .await;
+    assert_eq!(states(&gateway), [WorkerState::Healthy, WorkerState::Spare]);
     assert_eq!(fake.count("initialize"), 1);
     assert_eq!(fake.sent("initialize", 0).await["params"]["clientInfo"]["name"], "mcplane");
     let declared = [json!({"sampling": {}, "experimental": {"x": {"y": 1}}}), json!({})];
@@ -84,7 +86,11 @@ async fn a_session_that_comes_first_takes_nothing_from_the_others() {
     // Its lists are known from last time: nobody waits for a worker.
     let before = Gateway::start_with(config(), Arc::new(fake.clone())).unwrap();
     let lists = folder.join("lists");
-    while std::fs::read_dir(&lists).map_or(0, Iterator::count) == 0 {
+    // One that is being written has another name yet.
+    let is_kept = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.unwrap().path().extension().is_some_and(|extension| extension == "json")
+    };
+    while !std::fs::read_dir(&lists).is_ok_and(|mut all| all.any(is_kept)) {
         sleep(Duration::from_millis(10)).await;
     }
     before.close().await;
@@ -95,15 +101,17 @@ async fn a_session_that_comes_first_takes_nothing_from_the_others() {
         let mut client = raw(&gateway);
         client.initialize(json!({})).await;
         client.call(1).await;
+        sleep(Duration::from_secs(3)).await;
         let call = fake.sent("tools/call", 0).await;
         answer(&fake, &call);
         assert_eq!(client.hear().await["id"], 1);
-        let states = |status: &crate::admin::ServerStatus| {
+        let states = |status: &ServerStatus| {
             let mut states: Vec<_> = status.workers.iter().map(|worker| worker.state).collect();
-            states.sort_unstable();
+            states.sort_by_key(|state| *state as u8);
             states
         };
-        one(&gateway, |status| states(status) == ["healthy", "healthy", "spare"]).await;
+        let wanted = [WorkerState::Healthy, WorkerState::Healthy, WorkerState::Spare];
+        one(&gateway, |status| states(status) == wanted).await;
         fake.sent("tools/list", 0).await;
         let names: Vec<_> = [fake.sent("initialize", 0).await, fake.sent("initialize", 1).await]
             .map(|hello| hello["params"]["clientInfo"]["name"].as_str().unwrap().to_owned())
@@ -120,17 +128,24 @@ async fn a_spare_that_ends_is_started_again_and_one_that_leaves_is_gone() {
     let script = super::TALKING;
     let server = Server { args: vec!["-c".into(), script.into()], ..server };
     let gateway = Gateway::start(with(server)).unwrap();
-    let is_spare = |status: &crate::admin::ServerStatus| {
-        status.workers.iter().any(|worker| worker.state == "spare" && worker.pid.is_some())
+    let is_spare = |status: &ServerStatus| {
+        status
+            .workers
+            .iter()
+            .any(|worker| worker.state == WorkerState::Spare && worker.pid.is_some())
     };
-    let pid = |status: &crate::admin::ServerStatus| {
-        status.workers.iter().find(|worker| worker.state == "spare").and_then(|worker| worker.pid)
+    let pid = |status: &ServerStatus| {
+        status
+            .workers
+            .iter()
+            .find(|worker| worker.state == WorkerState::Spare)
+            .and_then(|worker| worker.pid)
     };
     let before = pid(&one(&gateway, is_spare).await).unwrap();
     let killed = std::process::Command::new("kill").args(["-9", &before.to_string()]).status();
     assert!(killed.unwrap().success());
     let after = one(&gateway, |status| is_spare(status) && pid(status) != Some(before)).await;
-    assert_eq!(after.state, "healthy", "{after:#?}");
+    assert_eq!(after.state, ServerState::Healthy, "{after:#?}");
     gateway.close().await;
 }
 

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use super::fake::{Fake, Initialize, server, started};
 use super::raw::{ask, raw};
 use super::{one, with};
+use crate::admin::ServerState;
 use crate::config::{Mode, Period, Speaks};
 use crate::gateway::Gateway;
 
@@ -77,7 +78,7 @@ async fn who_refuses_to_initialize_is_translated_for() {
     }
     assert_eq!(fake.count("initialize"), 1, "it has said that it does not");
     let status = one(&gateway, |status| status.workers.len() == 1).await;
-    assert_eq!((status.state, status.trouble), ("healthy", None));
+    assert_eq!((status.state, status.trouble), (ServerState::Healthy, None));
     gateway.close().await;
 }
 

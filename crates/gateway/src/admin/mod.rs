@@ -7,6 +7,8 @@
 //! What is below `/admin` is for the principals that the settings name; where nobody has a token, for
 //! whoever comes in at a loopback address.
 
+mod state;
+
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -26,9 +28,12 @@ use crate::clock;
 use crate::face::View;
 use crate::gateway::{Gateway, Inner};
 use crate::upstream::Upstream;
+use crate::upstream::cause::failed_lists;
 use crate::upstream::lists::ListState;
-use crate::upstream::supervise::APPROVAL_AFTER;
-use crate::upstream::worker::{State, Worker, is_modern};
+use crate::upstream::status::Phase;
+use crate::upstream::worker::{Worker, is_modern};
+
+pub use state::{CauseStatus, ProcessEnd, ServerState, WorkerState};
 
 /// Most names and URIs of one server that [`Status`] lists as another server's.
 pub const SHADOWED_MAX: usize = 100;
@@ -74,11 +79,15 @@ pub struct Memory {
 pub struct ServerStatus {
     /// Its name in the settings.
     pub name: String,
-    /// `starting`, `awaiting_approval`, `healthy`, `degraded`, `quarantined` or `down`.
-    pub state: &'static str,
+    /// What it is.
+    pub state: ServerState,
     /// What went wrong last, if it has not gone well since, or what is wrong with the names that
     /// the settings give its tools.
     pub trouble: Option<String>,
+    /// What went wrong last, if it has not gone well since.
+    pub cause: Option<CauseStatus>,
+    /// Seconds until a server that is down is started again, if it is to be.
+    pub next_start_s: Option<u64>,
     /// The revision that was agreed on.
     pub revision: Option<&'static str>,
     /// What the server says of itself.
@@ -150,8 +159,8 @@ pub struct Shadowed {
 pub struct WorkerStatus {
     /// Its number within the server.
     pub number: usize,
-    /// As [`ServerStatus::state`], or `leaving`.
-    pub state: &'static str,
+    /// What it is.
+    pub state: WorkerState,
     /// Its process; `None` if it has none.
     pub pid: Option<u32>,
     /// What it is spoken to in; `None` before it has said what it speaks.
@@ -237,20 +246,15 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
     let workers = pool.all_workers();
     let offer = upstream.offer.load();
     let peer = workers.iter().find_map(|worker| worker.peer.load_full());
-    let patience = match pool.settings.approval.is_zero() {
-        true => APPROVAL_AFTER.1,
-        false => APPROVAL_AFTER.0,
-    };
-    let waits = |worker: &Arc<Worker>| state_of(worker, patience) == "awaiting_approval";
-    let (health, _) = upstream.health();
-    let any_starts = workers.iter().any(|worker| worker.state() == State::Starting);
-    let state = match health {
-        Health::Healthy => "healthy",
-        Health::Degraded => "degraded",
-        Health::Quarantined => "quarantined",
-        _ if workers.iter().any(waits) => "awaiting_approval",
-        _ if any_starts && pool.trouble.load().is_none() => "starting",
-        _ => "down",
+    let patience = pool.approval_after();
+    let (state, cause, next_start_s) = {
+        let status = pool.status.now();
+        let until = match status.phase() {
+            Phase::Down { until } => until,
+            _ => None,
+        };
+        let next_start_s = until.map(|at| at.saturating_duration_since(clock::now()).as_secs());
+        (ServerState::of(&status, patience), status.cause().cloned(), next_start_s)
     };
     // Only tools can be hidden.
     let shown = |kind, entry: &&Entry| kind != Kind::Tools || rules.shows(&entry.name);
@@ -258,10 +262,11 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
         let entries = offer.as_ref().map_or(&[][..], |offer| offer.entries(kind));
         entries.iter().filter(|entry| shown(kind, entry)).count()
     };
-    let broken = pool.trouble.load_full().map(|trouble| trouble.full.clone());
+    let broken = cause.as_ref().map(|cause| cause.for_operators());
     // Before anything is offered, the others may come yet.
     let unread = || {
-        let failed = offer.as_ref().and_then(|_| upstream.failed_lists())?;
+        let failed = offer.as_ref().map(|_| upstream.failed_lists())?;
+        let failed = (!failed.is_empty()).then(|| failed_lists(&failed))?;
         Some(format!("some of its lists could not be read: {failed}"))
     };
     let misnamed = || upstream.misnamed.load_full().map(|told| String::clone(&told));
@@ -269,6 +274,8 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
         name: upstream.name.to_string(),
         state,
         trouble: broken.or_else(unread).or_else(misnamed),
+        cause: cause.as_deref().map(CauseStatus::of),
+        next_start_s,
         revision: peer.as_ref().map(|peer| peer.revision.as_str()),
         info: peer.and_then(|peer| serde_json::from_str(peer.info.as_deref()?.get()).ok()),
         mode: pool.settings.mode.as_str(),
@@ -301,7 +308,7 @@ fn of_worker(worker: &Worker, patience: Duration) -> WorkerStatus {
     let revision = worker.peer.load().as_ref().map(|peer| peer.revision);
     WorkerStatus {
         number: worker.number,
-        state: state_of(worker, patience),
+        state: WorkerState::of(worker, patience),
         pid: (pid != 0).then_some(pid),
         revision: revision.map(Revision::as_str),
         listening: revision.is_some_and(is_modern).then(|| worker.is_told.load(Relaxed)),
@@ -310,20 +317,6 @@ fn of_worker(worker: &Worker, patience: Duration) -> WorkerStatus {
         restarts: worker.restarts.load(Relaxed),
         late: worker.late.load(Relaxed),
         strays: worker.strays.load(Relaxed),
-    }
-}
-
-/// A process that runs and does not answer the handshake waits for somebody.
-fn state_of(worker: &Worker, patience: Duration) -> &'static str {
-    match worker.state() {
-        State::Starting if worker.waits_for() >= patience => "awaiting_approval",
-        State::Starting => "starting",
-        State::Healthy => "healthy",
-        State::Degraded => "degraded",
-        State::Quarantined => "quarantined",
-        State::Leaving => "leaving",
-        State::Spare => "spare",
-        State::Down => "down",
     }
 }
 
