@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use crate::choose::choose;
+use crate::client::{Address, Opened, Remote, Site, Target, open};
 use crate::control::{Control, Stage};
 use crate::error::Error;
 use crate::load::fault;
 use crate::plan::{Plan, PlanError};
 use crate::run::{ns, on_generator, unless_stopped};
 use crate::stats::median_interval;
-use crate::target::{Address, Opened, Remote, Site, Target, open};
 
 /// Most starts.
 pub const STARTS_MAX: usize = 1000;

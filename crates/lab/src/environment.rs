@@ -14,7 +14,7 @@ use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::target::{Served, Target};
+use crate::client::{Served, Target};
 
 /// What a reader needs to judge a result or to repeat it. A `None` could not be found out.
 #[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]

@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use crate::choose::{Call, choose};
+use crate::client::{
+    Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, Tool, UNSTAMPED, open,
+};
 use crate::control::{Control, Stage};
 use crate::environment::Binary;
 use crate::error::{Error, shorten};
@@ -23,9 +26,6 @@ use crate::report::{
     ToolResults, Warmup,
 };
 use crate::run::{Entry, ns};
-use crate::target::{
-    Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, Tool, UNSTAMPED, open,
-};
 use crate::warm::{Warm, warm_up};
 
 /// What makes figures of one call in flight hard to compare.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::client::Target;
 use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
@@ -14,7 +15,6 @@ use crate::report::{Run, size};
 use crate::rig::{Rig, Rung};
 use crate::run::{Entry, on_generator};
 use crate::stats::{Knee, knee};
-use crate::target::Target;
 
 /// Most rungs of a ladder.
 pub const RUNGS_MAX: usize = 64;

@@ -11,7 +11,7 @@
 //!
 //! * `plan`        what to do
 //! * `scenario`    the same in a file
-//! * `target`      what is measured, the way to it, and the lab's own small client
+//! * `client`      what is measured, the way to it, and the lab's own small client
 //! * `choose`      which tool, which arguments
 //! * `load`        phases, sessions, arrivals, calls in flight, what a right answer is
 //! * `record`      latencies, errors by kind, calls in flight
@@ -37,6 +37,7 @@
 //! * `pin`         one core for generator and server
 
 mod choose;
+mod client;
 mod cold;
 mod control;
 mod environment;
@@ -60,10 +61,12 @@ mod rig;
 mod run;
 pub mod scenario;
 pub mod stats;
-mod target;
 pub mod verdict;
 mod warm;
 
+pub use client::{
+    Address, MEMORY_BYTES, Memory, Peer, Remote, Served, Start, Stream, Target, Tool, Transport,
+};
 pub use cold::{ColdStart, Fresh, STARTS_MAX, Spread, cold_start, listening_at};
 pub use control::{Control, Moment, Stage};
 pub use environment::Environment;
@@ -83,6 +86,3 @@ pub use plan::{
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;
 pub use run::{Entry, run, run_together};
-pub use target::{
-    Address, MEMORY_BYTES, Memory, Peer, Remote, Served, Start, Stream, Target, Tool, Transport,
-};

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::client::Target;
 use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
@@ -14,7 +15,6 @@ use crate::plan::{Plan, RATE_PER_S_MAX, Until};
 use crate::report::{Results, Run};
 use crate::rig::{Rig, Rung};
 use crate::run::{Entry, on_generator};
-use crate::target::Target;
 use crate::verdict::{Assertions, Checked, Facts};
 
 /// The interval between the highest rate that held and the lowest that did not, as a ratio.

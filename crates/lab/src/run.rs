@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::client::Target;
 use crate::control::{Control, Stage};
 use crate::error::Error;
 use crate::floor::Floor;
@@ -13,7 +14,6 @@ use crate::measure::{Measured, Pair};
 use crate::pin::{Affinity, pin};
 use crate::plan::{Plan, Speak};
 use crate::report::Run;
-use crate::target::Target;
 
 /// Measures a target, and the floor beside it. Blocks until it is done; meant for a thread that does
 /// nothing else, outside of any async runtime.

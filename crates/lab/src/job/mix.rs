@@ -8,11 +8,11 @@ use tokio::time::sleep;
 
 use super::{Job, Tried};
 use crate::choose::{Call, choose};
+use crate::client::{Connection, Peer, Tool};
 use crate::error::Error;
 use crate::load::{Check, Expect, Kind, Template, fault, fill, is_numbered};
 use crate::plan::Plan;
 use crate::stats::Rng;
-use crate::target::{Connection, Peer, Tool};
 
 /// One template, tried once.
 struct First {

@@ -7,9 +7,9 @@ use mcplane_proto::message::{Kind, Part};
 use mcplane_proto::{Id, Message};
 use serde_json::Value;
 
+use crate::client::{Failure, UNSTAMPED, stamp, stamps};
 use crate::error::shorten;
 use crate::record::Fault;
-use crate::target::{Failure, UNSTAMPED, stamp, stamps};
 
 /// How closely results are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

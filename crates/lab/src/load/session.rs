@@ -23,9 +23,9 @@ use super::mix::{Kind, Mix};
 use super::pace::Pace;
 use super::slots::{Out, Owner, Slots};
 use super::think::{Think, Thinkers};
+use crate::client::{Arrival, Call, Connection, Failure, Lost};
 use crate::error::shorten;
 use crate::record::{Fault, tool};
-use crate::target::{Arrival, Call, Connection, Failure, Lost};
 
 /// How often a session looks for calls that took too long, at most.
 const TICK_MS_MAX: u64 = 50;

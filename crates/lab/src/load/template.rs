@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
+use crate::client::UNSTAMPED;
 use crate::plan::NUMBER;
 use crate::stats::Rng;
-use crate::target::UNSTAMPED;
 
 /// Most keys of a Zipf distribution.
 const KEYS_MAX: usize = 1_000_000;
