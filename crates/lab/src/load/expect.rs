@@ -8,8 +8,8 @@ use mcplane_proto::{Id, Message};
 use serde_json::Value;
 
 use crate::client::{Failure, UNSTAMPED, stamp, stamps};
-use crate::error::shorten;
 use crate::record::Fault;
+use crate::text::shorten;
 
 /// How closely results are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::Value;
 
 use crate::client::UNSTAMPED;
-use crate::plan::NUMBER;
 use crate::stats::Rng;
+
+/// What stands for the number of a call in arguments that are to differ from call to call.
+pub const NUMBER: &str = "{n}";
 
 /// Most keys of a Zipf distribution.
 const KEYS_MAX: usize = 1_000_000;

@@ -12,7 +12,7 @@ use super::http::{self, Came, Exchange, Head, Kind, Pool};
 use super::{Arrival, Call, Lost};
 use crate::client::dial::Dialer;
 use crate::client::remote::Headers;
-use crate::error::shorten;
+use crate::text::shorten;
 
 /// A session over Streamable HTTP.
 pub(super) struct Streamable {
