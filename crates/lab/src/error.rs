@@ -1,9 +1,6 @@
 //! Why nothing was measured.
 
-use mcplane_proto::text::is_active;
 use thiserror::Error as ThisError;
-
-use crate::plan::PlanError;
 
 /// Why a run gave no result.
 #[derive(Debug, ThisError)]
@@ -62,14 +59,25 @@ impl Error {
     }
 }
 
-/// The start of something a peer sent, on one line, for a message to the user.
-pub(crate) fn shorten(text: &[u8]) -> String {
-    const SHOWN_CHARS_MAX: usize = 300;
-    let text = String::from_utf8_lossy(text);
-    let plain = |c: char| if is_active(c) { ' ' } else { c };
-    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).map(plain).collect();
-    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        shown.push('…');
+/// A plan that cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[error("{flag}: got {got}; it takes {takes}")]
+#[non_exhaustive]
+pub struct PlanError {
+    /// The flag at fault.
+    pub flag: &'static str,
+    /// What it was given.
+    pub got: String,
+    /// What it takes.
+    pub takes: String,
+}
+
+impl PlanError {
+    pub(crate) fn new(
+        flag: &'static str,
+        got: impl Into<String>,
+        takes: impl Into<String>,
+    ) -> Self {
+        Self { flag, got: got.into(), takes: takes.into() }
     }
-    shown
 }

@@ -1,7 +1,7 @@
 //! Keeping the generator, and the servers that it starts, on one core.
 
 use crate::Error;
-use crate::plan::PlanError;
+use crate::error::PlanError;
 
 pub(crate) use os::Affinity;
 

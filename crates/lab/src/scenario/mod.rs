@@ -19,7 +19,8 @@ use toml::Table;
 use self::model::{Model, Target};
 pub use self::model::{TARGET_KEYS, schema};
 use self::place::Text;
-use crate::load::{Template, Think};
+use crate::load::Template;
+use crate::results::Think;
 
 /// Largest scenario file, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;

@@ -4,11 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::results::{Spacing, Think};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-
-use crate::load::{Spacing, Think};
 
 /// Keys of a target that are flags of `mcplane bench`.
 pub const TARGET_KEYS: [&str; 5] = ["headers", "transport", "ca", "pid", "listens"];
@@ -256,7 +255,7 @@ impl ThinkText {
         let mean = mean.ok_or_else(|| {
             format!("`{text}` is no think time; it takes 10ms or exponential 10ms, in ms, s or m")
         })?;
-        Ok(Think { mean_ns: crate::run::ns(mean), exponential })
+        Ok(Think { mean_ns: crate::record::ns(mean), exponential })
     }
 }
 
