@@ -1,4 +1,4 @@
-//! The client's end.
+//! The client side.
 
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ const REFUSAL_BYTES_MAX: usize = 512;
 /// Without `tls` the system's authorities are trusted. Cancel safe.
 ///
 /// # Errors
-/// * The URL or a header is of no use ([`Error::is_misuse`]).
-/// * Nobody answers ([`Error::is_io`]), or not in time ([`Error::is_timeout`]).
-/// * The server answers with another status than 101, or not as RFC 6455 wants
+/// * The URL or a header is invalid ([`Error::is_misuse`]).
+/// * The connection fails ([`Error::is_io`]), or takes too long ([`Error::is_timeout`]).
+/// * The server answers with another status than 101, or not as RFC 6455 requires
 ///   ([`Error::is_malformed`]).
 #[cfg(feature = "tls")]
 pub async fn connect(url: &str, headers: &HeaderMap, tls: Option<&ClientTls>) -> Result<WebSocket> {
@@ -76,9 +76,9 @@ pub async fn connect_with(
 /// Connects to `ws://…`, with these headers in the handshake. Cancel safe.
 ///
 /// # Errors
-/// * The URL or a header is of no use ([`Error::is_misuse`]): `wss://` needs the feature `tls`.
-/// * Nobody answers ([`Error::is_io`]), or not in time ([`Error::is_timeout`]).
-/// * The server answers with another status than 101, or not as RFC 6455 wants
+/// * The URL or a header is invalid ([`Error::is_misuse`]): `wss://` needs the feature `tls`.
+/// * The connection fails ([`Error::is_io`]), or takes too long ([`Error::is_timeout`]).
+/// * The server answers with another status than 101, or not as RFC 6455 requires
 ///   ([`Error::is_malformed`]).
 #[cfg(not(feature = "tls"))]
 pub async fn connect(url: &str, headers: &HeaderMap) -> Result<WebSocket> {
