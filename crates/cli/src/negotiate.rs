@@ -64,13 +64,13 @@ pub async fn run(args: &NegotiateArgs) -> anyhow::Result<ExitCode> {
     let found = args.endpoint.find(None);
     let mut request = http_request(found.page("/admin/negotiate")?.as_str(), &need(args))?;
     if let Some(token) = token() {
-        let value = format!("Bearer {token}").parse().context("MCPLANE_TOKEN is no header")?;
+        let value = format!("Bearer {token}").parse().context("MCPLANE_TOKEN is not a token")?;
         request.headers_mut().insert("authorization", value);
     }
     let answer = Pool::new().fetch(request, ANSWER_BYTES_MAX, PATIENCE).await;
     let answer = answer.with_context(|| found.hint())?;
     let said: Value = serde_json::from_slice(answer.body())
-        .with_context(|| format!("{} is no mcplane gateway", found.url))?;
+        .with_context(|| format!("{} is not an mcplane gateway", found.url))?;
     if !answer.status().is_success() {
         // The gateway's own words, or an error of JSON-RPC.
         let error = said.get("error");

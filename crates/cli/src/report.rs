@@ -226,7 +226,7 @@ fn can_hold(folder: &Path) -> Result<(), String> {
     let there = folder.ancestors().find(|path| path.exists());
     match there {
         Some(path) if folder != Path::new("-") && !path.is_dir() => {
-            Err(format!("{} is no folder", path.display()))
+            Err(format!("{} is not a folder", path.display()))
         }
         _ => Ok(()),
     }

@@ -230,7 +230,7 @@ fn warn_of_open_doors(config: &Config) {
     let is_open = |listen: &&Listen| listen.is_public() && settings.tokens.is_empty();
     for listen in settings.listen.iter().filter(is_open) {
         say(&format!(
-            "warning: whoever reaches {listen} can call every tool, for nobody needs a token \
+            "warning: anyone who reaches {listen} can call every tool, since no token is needed \
              (gateway.tokens)"
         ));
     }

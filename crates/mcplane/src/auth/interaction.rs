@@ -85,7 +85,7 @@ impl LoopbackBrowser {
                 Ok(answer)
             }
             _ => Err(Error::new(Kind::TimedOut(format!(
-                "nobody came back from {} within {} s",
+                "no answer came back from {} within {} s",
                 bare(url),
                 self.wait.as_secs()
             )))),
@@ -232,7 +232,7 @@ impl FollowRedirect {
             let (status, next) = fetch.redirect(&at).await?;
             let Some(next) = next else {
                 return Err(Error::malformed(format!(
-                    "{} answers {status} where a redirect was awaited: it wants to ask a person",
+                    "{} answers {status} instead of a redirect: it wants to ask the user",
                     bare(&at)
                 )));
             };

@@ -230,7 +230,7 @@ struct Start {
 impl Start {
     fn ready(self, running: Option<Running>) -> Result<Client> {
         let Self { drive, commands, state, timeout, cache } = self;
-        let peer: Peer = drive.peer().ok_or_else(|| Error::closed("nobody answered"))?;
+        let peer: Peer = drive.peer().ok_or_else(|| Error::closed("the server did not answer"))?;
         let process = running.as_ref().map(|running| ServerProcess::new(running, &state));
         tokio::spawn(drive.run(running));
         Ok(Client::new(commands, state, peer, timeout, cache, process))
@@ -246,7 +246,7 @@ impl Start {
         let said = match &strays.first {
             None => String::new(),
             Some(first) => format!(
-                "; {} line(s) on its stdout are no messages, the first: {first:?}",
+                "; {} line(s) on its stdout are not messages, the first: {first:?}",
                 strays.count
             ),
         };

@@ -174,7 +174,8 @@ impl Client {
         for (key, question) in questions {
             let asks = question.method;
             let Some(known) = Method::parse(&asks) else {
-                let why = format!("`{method}` asks `{asks}`, which is no question of the protocol");
+                let why =
+                    format!("`{method}` asks `{asks}`, which is not a question of the protocol");
                 return Err(Error::malformed(why));
             };
             let params = question.params.as_deref().map(|params| params.get().as_bytes());

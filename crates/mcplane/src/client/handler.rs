@@ -128,7 +128,7 @@ async fn ask<P, R>(
     what: &str,
 ) -> Result<Result<R, ErrorObject>, ErrorObject> {
     let Some(handler) = handler else { return Err(undeclared(what)) };
-    let late = |_| ErrorObject::new(Code::HANDLER_TIMEOUT, "nobody answered in time");
+    let late = |_| ErrorObject::new(Code::HANDLER_TIMEOUT, "the client did not answer in time");
     Ok(timeout(HANDLER_TIME_MAX, handler(params)).await.map_err(late))
 }
 

@@ -333,7 +333,7 @@ impl Client {
         let asks = method.kind() == method::Kind::Request
             && method.direction() != method::Direction::ToClient;
         if !asks || !method.exists_in(revision) {
-            let why = format!("`{method}` is no request to a server of revision {revision}");
+            let why = format!("`{method}` is not a request to a server of revision {revision}");
             return Err(Error::misuse(why));
         }
         let params = serde_json::to_vec(params)

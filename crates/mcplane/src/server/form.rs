@@ -119,7 +119,7 @@ fn fields_of<T: JsonSchema>() -> Result<Value> {
         ))
     };
     if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(bad("it is no struct".to_owned()));
+        return Err(bad("it is not a struct".to_owned()));
     }
     let mut properties = Map::new();
     for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -302,6 +302,6 @@ mod tests {
             assert!(error.contains("Nested<"), "{error}");
             assert!(error.contains("its field `inner` is not flat"), "{error}");
         }
-        assert!(why(fields_of::<String>()).contains("it is no struct"));
+        assert!(why(fields_of::<String>()).contains("it is not a struct"));
     }
 }

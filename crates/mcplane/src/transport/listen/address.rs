@@ -35,7 +35,7 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
             Error::misuse(format!(
-                "`{text}` is no address: {why}; write `127.0.0.1:8765`, `[::1]:8765` or \
+                "`{text}` is not an address: {why}; write `127.0.0.1:8765`, `[::1]:8765` or \
                  `unix:/path/to.sock`"
             ))
         };

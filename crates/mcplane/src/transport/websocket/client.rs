@@ -109,7 +109,7 @@ struct Target {
 
 impl Target {
     fn parse(text: &str) -> Result<Self> {
-        let wrong = |why: &str| Error::misuse(format!("`{text}` is no WebSocket URL: {why}"));
+        let wrong = |why: &str| Error::misuse(format!("`{text}` is not a WebSocket URL: {why}"));
         let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
         let is_tls = match url.scheme() {
             "ws" => false,
@@ -197,7 +197,7 @@ impl Target {
         let headers = response.headers();
         let wrong = |why: &str| Error::malformed(format!("{}: {why}", self.place()));
         if !has(headers, UPGRADE, "websocket") || !has(headers, CONNECTION, "upgrade") {
-            return Err(wrong("it switches to something that is no WebSocket"));
+            return Err(wrong("it switches to something other than WebSocket"));
         }
         let answer = headers.get(SEC_WEBSOCKET_ACCEPT).map(HeaderValue::as_bytes);
         if answer != Some(accept(key).as_bytes()) {

@@ -64,7 +64,7 @@ pub fn accept<B>(
 
 /// An accepted connection, before its first message.
 #[derive(Debug)]
-#[must_use = "nobody serves the connection yet"]
+#[must_use = "the connection is not served yet"]
 pub struct Conversation {
     upgrade: OnUpgrade,
     protocol: Protocol,

@@ -83,7 +83,8 @@ impl Http {
     /// user name.
     pub fn new(url: &str) -> Result<Self> {
         let misuse = |why: &str| Error::misuse(format!("{url:?} {why}"));
-        let mut parsed = Url::parse(url).map_err(|error| misuse(&format!("is no URL: {error}")))?;
+        let mut parsed =
+            Url::parse(url).map_err(|error| misuse(&format!("is not a URL: {error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(misuse("is neither http nor https"));
         }

@@ -444,7 +444,7 @@ impl Origin {
             Some(authority) if tls || uri.scheme() == Some(&Scheme::HTTP) => {
                 Ok(Self { tls, authority: authority.clone() })
             }
-            _ => Err(unreachable(format!("{uri} is no absolute http or https URI"))),
+            _ => Err(unreachable(format!("{uri} is not an absolute http or https URI"))),
         }
     }
 }
