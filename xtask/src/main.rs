@@ -8,6 +8,7 @@ mod fuzz;
 mod icount;
 mod interop;
 mod run;
+mod site;
 mod speed;
 mod supply;
 mod test;
@@ -41,6 +42,7 @@ cargo xtask CHORE
   speed overload   five times as many calls as a gateway can answer
   speed cross      one HTTP server seen by the lab, by wrk and by oha
   docs             the API documentation, in target/doc
+  site             the documents as a site, in target/site/book, with every link checked (Python)
 
 With CI set in the environment nothing may be skipped.";
 
@@ -86,6 +88,7 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         ["speed", "ladder"] => speed::ladder(root),
         ["speed", "overload"] => speed::overload(root),
         ["docs"] => check::docs(root),
+        ["site"] => site::site(root)?.map_or(Ok(()), |skipped| bail!(skipped)),
         [] | ["help" | "-h" | "--help"] => {
             println!("{HELP}");
             Ok(())

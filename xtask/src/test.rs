@@ -11,6 +11,7 @@ use crate::check;
 use crate::conformance;
 use crate::interop;
 use crate::run::{cargo, in_ci, line, step};
+use crate::site;
 use crate::supply;
 use crate::tidy;
 
@@ -41,6 +42,7 @@ pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
                 println!("       {unreached}");
             }
             tally.skipped = set_up(root)?;
+            tally.skipped.extend(site::site(root)?);
         }
         Interop::LeaveOut => {
             command.env(INTEROP_OFF.0, INTEROP_OFF.1);

@@ -33,7 +33,7 @@ const TARGETS_MAX: usize = 16;
 /// Most pairs of runs.
 const PAIRS_MAX: usize = 1000;
 
-/// Measure several servers in turns and say which is faster, or what a gateway adds.
+/// Measure several servers in turn and say which is faster, or what a gateway adds.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 A target is one argument:
@@ -54,7 +54,7 @@ Exit code: 0 compared, 1 a server answered with errors, 2 usage, 3 a server coul
 results are too short to be compared, 130 interrupted before there were three pairs.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct CompareArgs {
-    /// Servers, or results; the first is what the others are compared with
+    /// Servers, or results; the others are compared with the first
     #[arg(value_name = "TARGET", required = true)]
     pub targets: Vec<String>,
     /// A gateway: the first server is measured directly and through it (repeatable)
@@ -63,7 +63,7 @@ pub struct CompareArgs {
     /// Runs of each target
     #[arg(long, value_name = "N", default_value_t = PAIRS_DEFAULT)]
     pub pairs: usize,
-    /// Least effect that matters
+    /// The least effect that matters
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
     pub effect: f64,
     /// Do not measure the first target against itself
@@ -75,18 +75,17 @@ pub struct CompareArgs {
     /// Arguments of the tool; by default built from its input schema
     #[arg(long, value_name = "JSON", value_parser = raw_json, requires = "tool")]
     pub args: Option<RawJson>,
-    /// Calls in flight per session [default: 1]. With --rate at most so many [default: 1024 over all
-    /// sessions]
+    /// Calls in flight per session [default: 1]. With --rate, the most in flight [default: 1024
+    /// over all sessions]
     #[arg(long, short, value_name = "N")]
     pub concurrency: Option<usize>,
-    /// Open loop: begin so many calls per second, whether others have ended or not
+    /// Open loop: begin this many calls per second, whether or not others have ended
     #[arg(long, value_name = "N")]
     pub rate: Option<f64>,
-    /// How the calls of an open loop are spread: evenly, or as many callers do who do not know of
-    /// each other
+    /// How the calls of an open loop are spread: evenly, or at random, as from independent callers
     #[arg(long, default_value = "constant", value_name = "constant|poisson", requires = "rate")]
     pub arrivals: Spacing,
-    /// Where the random spread begins: every run has the same instants
+    /// Seed of the random spread: every run has the same times
     #[arg(long, value_name = "N", default_value_t = 1, requires = "rate")]
     pub seed: u64,
     /// Connections; over stdio, processes
@@ -95,10 +94,10 @@ pub struct CompareArgs {
     /// Time of each run
     #[arg(long, short, value_name = "TIME", value_parser = duration, default_value = "2s")]
     pub duration: Duration,
-    /// Calls of each run, in place of a time
+    /// Calls of each run, instead of a time
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
-    /// Calls (100) or time (1s) to throw away at the start of each run
+    /// Calls (100) or time (1s) of warm-up at the start of each run, not measured
     #[arg(long, value_name = "N|TIME", value_parser = calls_or_time, default_value = "500ms")]
     pub warmup: Until,
     /// Longest time for one call
@@ -113,8 +112,8 @@ pub struct CompareArgs {
     /// Keep generator and servers on this core
     #[arg(long, value_name = "CPU")]
     pub pin: Option<usize>,
-    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18; one for all, or one for
-    /// each target and then each gateway, with commas
+    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18; one for all, or a
+    /// comma-separated list, one for each target and then each gateway
     #[arg(
         long,
         visible_alias = "revision",

@@ -42,7 +42,7 @@ pub struct ConnectArgs {
 /// Passes lines on until the client closes its side.
 ///
 /// # Errors
-/// The URL is none, or standard input and output cannot be taken over.
+/// The URL is invalid, or standard input and output cannot be taken over.
 pub async fn run(args: &ConnectArgs) -> anyhow::Result<ExitCode> {
     let found = args.endpoint.find(args.given.as_deref());
     let (answers, gateway) = found.http()?.open()?;

@@ -49,7 +49,7 @@ impl Found {
     /// The endpoint, with the token of `MCPLANE_TOKEN`.
     ///
     /// # Errors
-    /// The URL is none.
+    /// The URL is invalid.
     pub fn http(&self) -> anyhow::Result<Http> {
         let http = Http::new(&self.url)?;
         Ok(match token() {
@@ -61,7 +61,7 @@ impl Found {
     /// A page of the gateway beside its endpoints.
     ///
     /// # Errors
-    /// The URL is none.
+    /// The URL is invalid.
     pub fn page(&self, path: &str) -> anyhow::Result<Url> {
         let mut url = Url::parse(&self.url)?;
         url.set_path(path);
@@ -69,7 +69,7 @@ impl Found {
         Ok(url)
     }
 
-    /// What to do when nobody answers.
+    /// What to do when the gateway does not answer.
     pub fn hint(&self) -> String {
         format!("{} (from {}): is `mcplane serve` running there?", self.url, self.by)
     }

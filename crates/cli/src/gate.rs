@@ -15,7 +15,7 @@ use crate::compare::complain;
 use crate::input;
 use crate::report::{to_stderr, to_stdout, write_json};
 
-/// Judge a result by a baseline and by limits.
+/// Judge a result against a baseline and limits.
 ///
 /// Files are those of `mcplane bench --json` or `mcplane compare --json`, or counts:
 /// {"instructions": {"scenario": 1}}, likewise allocations, syscalls and bytes.
@@ -29,10 +29,10 @@ Examples:
 Exit code: 0 passed, 1 a regression, 2 usage or a file that cannot be read or written, 3 cannot tell.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct GateArgs {
-    /// What was measured before
+    /// The baseline
     #[arg(value_name = "BASELINE")]
     pub baseline: PathBuf,
-    /// What is judged
+    /// The result to judge
     #[arg(value_name = "RESULT")]
     pub result: PathBuf,
     /// Limits: default, erlmcp, cmcp-inline, cmcp-pool or cmcp-http

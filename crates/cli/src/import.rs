@@ -66,7 +66,7 @@ fn write(output: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     // A new file in the place of the old one: whoever watches it sees all or nothing, and whoever
     // could read the old one cannot read this.
     let mut name = OsString::from(".");
-    name.push(output.file_name().with_context(|| format!("{shown} is no file"))?);
+    name.push(output.file_name().with_context(|| format!("{shown} is not a file"))?);
     name.push(format!(".{}", std::process::id()));
     let new = output.with_file_name(name);
     let done = create(&new, text).and_then(|()| fs::rename(&new, output));

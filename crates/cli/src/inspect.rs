@@ -43,12 +43,12 @@ use crate::report::say;
 const OK: u8 = 0;
 /// The server answered with an error, or a tool says that it failed.
 const REFUSED: u8 = 1;
-/// The command line asks for something that cannot be.
+/// The command line asks for something impossible.
 const USAGE: u8 = 2;
 /// The server could not be reached or spoken to.
 const UNREACHABLE: u8 = 3;
 
-/// Show who a server is and what it offers, or make one call and print what it gives back.
+/// Show who a server is and what it offers, or make one call and print its result.
 #[derive(Clone, Debug, Args)]
 #[command(
     override_usage = "mcplane inspect [OPTIONS] <URL | -- COMMAND...>",
@@ -78,7 +78,7 @@ pub(crate) struct InspectArgs {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-    /// What to speak: auto, legacy, modern, or a revision such as 2025-06-18
+    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18
     #[arg(long, visible_alias = "revision", value_name = "ERA", default_value = "auto",
         value_parser = era)]
     pub(crate) era: EraChoice,
@@ -90,7 +90,7 @@ pub(crate) struct InspectArgs {
     /// Address of a server: http(s)://, ws(s)://, tcp://HOST:PORT or unix:PATH
     #[arg(value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Command that starts a server speaking over stdio
+    /// Command that starts a server on stdio
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
     pub(crate) command: Vec<OsString>,
 }

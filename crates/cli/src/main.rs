@@ -47,17 +47,17 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Reach the gateway from a client that can only start a program
     Connect(connect::ConnectArgs),
-    /// Ask the gateway which of its servers fit a need
+    /// Ask the gateway which of its servers meet a need
     Negotiate(negotiate::NegotiateArgs),
     /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
     Bench(Box<bench::BenchArgs>),
-    /// Turn results into a page with charts, tables, or records for other systems
+    /// Turn results into a page with charts, tables, or formats for other systems
     Report(report::ReportArgs),
     /// Audit results, ours or published ones, for figures that cannot be true
     Lint(lint::LintArgs),
-    /// Measure several servers in turns: which is faster, or what a gateway adds
+    /// Measure several servers in turn: which is faster, or what a gateway adds
     Compare(Box<compare::CompareArgs>),
-    /// Judge a result by a baseline and by limits
+    /// Judge a result against a baseline and limits
     Gate(gate::GateArgs),
     /// Show who a server is and what it offers, or call one of its tools
     Inspect(Box<inspect::InspectArgs>),

@@ -43,10 +43,10 @@ pub struct NegotiateArgs {
     /// A resource that is needed (repeatable)
     #[arg(long = "resource", value_name = "URI")]
     resources: Vec<String>,
-    /// The oldest revision that will do
+    /// The oldest acceptable revision
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     revision: Option<Revision>,
-    /// The oldest version that will do: of any server, or of one as SERVER=VERSION (repeatable)
+    /// The oldest acceptable version: of any server, or of one as SERVER=VERSION (repeatable)
     #[arg(long = "min-version", value_name = "[SERVER=]VERSION")]
     min_versions: Vec<String>,
     /// Print the gateway's whole answer as JSON
@@ -59,18 +59,18 @@ pub struct NegotiateArgs {
 /// Asks the gateway and prints what it says.
 ///
 /// # Errors
-/// There is no gateway, or it cannot make sense of the need.
+/// There is no gateway, or it does not understand the need.
 pub async fn run(args: &NegotiateArgs) -> anyhow::Result<ExitCode> {
     let found = args.endpoint.find(None);
     let mut request = http_request(found.page("/admin/negotiate")?.as_str(), &need(args))?;
     if let Some(token) = token() {
-        let value = format!("Bearer {token}").parse().context("MCPLANE_TOKEN is no header")?;
+        let value = format!("Bearer {token}").parse().context("MCPLANE_TOKEN is not a token")?;
         request.headers_mut().insert("authorization", value);
     }
     let answer = Pool::new().fetch(request, ANSWER_BYTES_MAX, PATIENCE).await;
     let answer = answer.with_context(|| found.hint())?;
     let said: Value = serde_json::from_slice(answer.body())
-        .with_context(|| format!("{} is no mcplane gateway", found.url))?;
+        .with_context(|| format!("{} is not an mcplane gateway", found.url))?;
     if !answer.status().is_success() {
         // The gateway's own words, or an error of JSON-RPC.
         let error = said.get("error");

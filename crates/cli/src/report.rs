@@ -14,8 +14,8 @@ use serde::Serialize;
 
 use crate::input;
 
-/// Turn results of `mcplane bench --json` and `mcplane compare --json` into a page, tables, or records
-/// for other systems.
+/// Turn results of `mcplane bench --json` and `mcplane compare --json` into a page, tables, or
+/// formats for other systems.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Without an output, the summary and the tables are written as Markdown to stdout.
@@ -38,7 +38,7 @@ pub struct ReportArgs {
 #[command(next_help_heading = "Reports and records (- is stdout)")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct Outputs {
-    /// Write one page with charts that needs nothing else
+    /// Write one self-contained page with charts
     #[arg(long, value_name = "OUT")]
     pub html: Option<PathBuf>,
     /// Write CSV in cMCP's columns
@@ -53,7 +53,7 @@ pub struct Outputs {
     /// Write Prometheus' text format
     #[arg(long, value_name = "OUT")]
     pub prometheus: Option<PathBuf>,
-    /// Write erlmcp's results and index into this folder; to stdout the results as one array
+    /// Write erlmcp's results and index to this folder; to stdout, the results as one array
     #[arg(long, value_name = "OUT")]
     pub erlmcp: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ pub struct Outputs {
 /// Writes every form that was asked for.
 ///
 /// # Errors
-/// When a file cannot be read, is no result, or cannot be written.
+/// When a file cannot be read, is not a result, or cannot be written.
 pub fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     if args.schema {
         write(Path::new("-"), &format!("{:#}\n", schema()))?;
@@ -226,7 +226,7 @@ fn can_hold(folder: &Path) -> Result<(), String> {
     let there = folder.ancestors().find(|path| path.exists());
     match there {
         Some(path) if folder != Path::new("-") && !path.is_dir() => {
-            Err(format!("{} is no folder", path.display()))
+            Err(format!("{} is not a folder", path.display()))
         }
         _ => Ok(()),
     }

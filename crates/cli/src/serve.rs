@@ -32,7 +32,7 @@ pub struct ServeArgs {
     config: Option<PathBuf>,
 
     /// Where to listen: HOST:PORT (0 for any free port), tcp://HOST:PORT, unix:PATH or stdio
-    /// (repeatable); instead of what the settings say
+    /// (repeatable); replaces the addresses in the settings
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<Listen>,
 
@@ -140,7 +140,7 @@ async fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line for whoever runs the gateway, on standard error: nobody need read it.
+/// A line for the operator, on standard error, which may have no reader.
 fn say(line: &str) {
     to_stderr(&format!("mcplane: {line}\n"));
 }
@@ -224,13 +224,13 @@ fn greet(doors: &Doors) -> anyhow::Result<()> {
     out.flush().context("cannot print the endpoint")
 }
 
-/// Says which doors let in whoever reaches them.
+/// Warns of addresses that admit anyone who reaches them.
 fn warn_of_open_doors(config: &Config) {
     let settings = &config.gateway;
     let is_open = |listen: &&Listen| listen.is_public() && settings.tokens.is_empty();
     for listen in settings.listen.iter().filter(is_open) {
         say(&format!(
-            "warning: whoever reaches {listen} can call every tool, for nobody needs a token \
+            "warning: anyone who reaches {listen} can call every tool, since no token is needed \
              (gateway.tokens)"
         ));
     }
@@ -295,7 +295,8 @@ async fn reload(
     }
 }
 
-/// As [`load`], on a thread of its own: what the settings name may lie where nobody answers.
+/// As [`load`], on a thread of its own: what the settings name may lie on a file system that does
+/// not respond.
 async fn load_again(path: &Path) -> anyhow::Result<Config> {
     let own = path.to_owned();
     let reading = tokio::task::spawn_blocking(move || load(&own));

@@ -52,7 +52,7 @@ pub(crate) struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Lost {
-    /// No connection.
+    /// No connection could be made.
     Unreachable,
     /// The connection ended before the answer.
     Broken,
@@ -62,9 +62,9 @@ pub(crate) enum Lost {
     Unauthorized,
     /// 429 or 503.
     Unavailable,
-    /// Another status that is no answer.
+    /// Another status that is not an answer.
     Status,
-    /// An answer that makes no sense.
+    /// An answer that cannot be understood.
     Malformed,
 }
 
@@ -127,7 +127,7 @@ impl Error {
         matches!(*self.0, Kind::Rpc(_))
     }
 
-    /// The JSON-RPC error that the peer answered with.
+    /// The JSON-RPC error with which the peer answered.
     #[must_use]
     pub fn rpc(&self) -> Option<&ErrorObject> {
         match &*self.0 {
@@ -150,13 +150,13 @@ impl Error {
             || self.lost() == Some(Lost::Broken)
     }
 
-    /// A bound of this side is reached; try again later.
+    /// A limit of this side has been reached; try again later.
     #[must_use]
     pub fn is_overloaded(&self) -> bool {
         matches!(*self.0, Kind::Overloaded)
     }
 
-    /// The two sides did not come to speak the same protocol.
+    /// The two sides could not agree on a protocol revision.
     #[must_use]
     pub fn is_handshake(&self) -> bool {
         matches!(*self.0, Kind::Handshake(_))
@@ -174,7 +174,7 @@ impl Error {
         matches!(*self.0, Kind::Io(..))
     }
 
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(*self.0, Kind::Malformed(_)) || self.lost() == Some(Lost::Malformed)
@@ -187,31 +187,32 @@ impl Error {
         self.lost() == Some(Lost::Unauthorized)
     }
 
-    /// There is no way to the server: no address, no connection, no TLS.
+    /// The server cannot be reached: no address, no connection, or no TLS.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         self.lost() == Some(Lost::Unreachable)
     }
 
-    /// The server has no room now (HTTP 503 and 429); [`Error::retry_after`] may say when.
+    /// The server is overloaded (HTTP 503 and 429); [`Error::retry_after`] may say when to try
+    /// again.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         self.lost() == Some(Lost::Unavailable)
     }
 
-    /// How long the server wants to be left alone.
+    /// How long the server asks clients to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.failure()?.retry_after_ms.map(Duration::from_millis)
     }
 
-    /// The HTTP status that stood in for an answer.
+    /// The HTTP status that came instead of an answer.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.failure()?.status
     }
 
-    /// This library was asked for something that cannot be: a programming error of the caller.
+    /// The library was used wrongly: a programming error of the caller.
     #[must_use]
     pub fn is_misuse(&self) -> bool {
         matches!(*self.0, Kind::Misuse(_))

@@ -22,11 +22,11 @@
 //! * [`server`] — tools, resources, prompts, and the loop that serves them.
 //! * [`client`] — calls, answers, subscriptions.
 //! * [`transport`] — memory, stdio, child processes, sockets, WebSocket, HTTP.
-//! * `auth` — the client's side of OAuth.
+//! * `auth` — the client side of OAuth.
 //! * [`budget`] — how much memory messages may take.
 //! * `schema` — JSON Schema validation on the hot path (feature `schema`).
-//! * [`stages`] — where a server's time goes.
-//! * [`random`] — names that nobody can guess.
+//! * [`stages`] — how a server spends its time.
+//! * [`random`] — names that cannot be guessed.
 //! * [`error`] — what went wrong, whose fault it is, whether to try again.
 //!
 //! The protocol itself, without I/O, is [`mcplane_proto`], re-exported as [`proto`].
@@ -57,7 +57,7 @@ pub use server::{
 };
 pub use transport::stdio::stdio;
 
-/// What the expansions of the macros name. Not part of the API.
+/// What the expansions of the macros refer to. Not part of the API.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::server::misfit::flattened;

@@ -1,11 +1,11 @@
-//! Names that nobody can guess: of sessions, of questions, of calls that wait.
+//! Names that cannot be guessed: of sessions, of questions, of calls that wait.
 
 use crate::error::{Error, Result};
 
 /// 128 bits of the operating system's randomness as 32 hexadecimal digits.
 ///
 /// # Errors
-/// The operating system has none to give.
+/// The operating system provides no randomness.
 pub fn name() -> Result<String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random)

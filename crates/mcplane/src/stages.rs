@@ -1,8 +1,8 @@
-//! Where the time of the servers of this process goes, stage by stage.
+//! How the servers of this process spend their time, stage by stage.
 //!
-//! Off until somebody observes; then every stage of every message costs two reads of the clock and
-//! one call. `mcplane bench --profile stages` asks `mcplane fixture` for it; a server of your own can
-//! keep its own figures:
+//! Off until an observer is set; then every stage of every message costs two reads of the clock and
+//! one call. `mcplane bench --profile stages` asks `mcplane fixture` for it; a server of your own
+//! can keep its own figures:
 //!
 //! ```no_run
 //! # use mcplane::Server;
@@ -20,19 +20,19 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stage {
-    /// A read of a descriptor that brought something, be it a part of a message or many.
+    /// A read of a descriptor that returned data: part of a message, or many.
     Read,
     /// The scan of a message.
     Parse,
     /// Arguments against their schema, and headers of 2026-07-28 against the body.
     Validate,
-    /// From there to the beginning of a handler that waits or blocks. Inline handlers do not queue.
+    /// From there to the start of a handler that waits or blocks. Inline handlers do not queue.
     Queue,
     /// The handler of a tool, a resource, a prompt or a completion.
     Handler,
     /// Its result becomes the text of an answer.
     Encode,
-    /// A write to a descriptor, be it a part of an answer or many.
+    /// A write to a descriptor: part of an answer, or many.
     Write,
 }
 
@@ -41,7 +41,7 @@ type Observer = Box<dyn Fn(Stage, Duration) + Send + Sync>;
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
 /// Calls `observer` after every stage from now on, in the whole process, on the thread that did it:
-/// what it does delays that message. `false` if somebody observes already.
+/// the time that it takes delays that message. `false` if there is an observer already.
 pub fn observe(observer: impl Fn(Stage, Duration) + Send + Sync + 'static) -> bool {
     OBSERVER.set(Box::new(observer)).is_ok()
 }
@@ -53,7 +53,7 @@ pub(crate) fn now() -> Option<Instant> {
 }
 
 impl Stage {
-    /// In one lower-case word.
+    /// Its name, in one lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

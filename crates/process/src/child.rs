@@ -1,4 +1,4 @@
-//! A running child: its pipes, waiting for it, and the ladder that stops it.
+//! A running child: its pipes, waiting for it, and stopping it in steps.
 
 use std::io;
 use std::time::Duration;
@@ -70,8 +70,8 @@ impl Child {
         &self.command
     }
 
-    /// Takes the writing end of the child's stdin; `None` the second time. Whoever takes it closes
-    /// it (by dropping it) before [`Child::stop`], or the first rung of the ladder does nothing.
+    /// Takes the writing end of the child's stdin; `None` the second time. The caller must close
+    /// it, by dropping it, before [`Child::stop`]; otherwise the first step does nothing.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.stdin.take()
     }
@@ -93,19 +93,18 @@ impl Child {
         self.wait_as(Rung::Itself).await
     }
 
-    /// How the child ended, or `None` while it runs. Kills what it left in its group. Its last words
-    /// may still be on their way; [`Child::wait`] waits for them too.
+    /// How the child ended, or `None` while it runs. Kills what it left in its group. The end of
+    /// its stderr may not have arrived yet; [`Child::wait`] waits for it.
     pub fn try_wait(&mut self) -> Option<Exit> {
         self.settle(Rung::Itself)
     }
 
     /// Stops the child: closes its stdin (if still held here), sends SIGTERM to the group, then
     /// SIGKILL; after each of the first two it waits up to `grace`. Returns how the child ended and
-    /// how far up the ladder that was. Whatever it left in its group is killed. On a system without
-    /// signals only the first and the last rung exist.
+    /// which step that took. What it left in its group is killed. On a system without signals, only
+    /// the first and the last step exist.
     ///
-    /// Cancelling leaves the ladder at the rung reached; call again to start over, or drop the
-    /// child.
+    /// If cancelled, it stays at the step reached; call again to start over, or drop the child.
     pub async fn stop(&mut self, grace: Duration) -> Exit {
         if self.try_wait().is_some() {
             return self.wait().await;

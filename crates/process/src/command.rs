@@ -19,8 +19,8 @@ use crate::stderr::STDERR_BYTES_DEFAULT;
 
 /// A command to run: program, arguments, environment, folder, and what happens to its stderr.
 ///
-/// `Display` gives the command line as one would type it, for messages, with `…` in the place of what
-/// is, or looks, secret in its arguments.
+/// `Display` gives the command line as one would type it, for messages, with `…` in place of
+/// what is, or looks, secret in its arguments.
 #[derive(Debug, Clone)]
 pub struct Command {
     program: OsString,
@@ -85,16 +85,16 @@ impl Command {
         self
     }
 
-    /// Has messages show these words in the place of all arguments: where the arguments were written,
-    /// perhaps as references to what nobody may see.
+    /// Makes messages show these words in place of all arguments: the arguments as they were
+    /// written, with references instead of secrets.
     #[must_use]
     pub fn shown_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.shown = Some(args.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Passes more variables of our own environment on, as far as they are set: by their names, or
-    /// by how names begin and then `*`. `["*"]` is all of them, with every secret that is there.
+    /// Passes further variables of our own environment on, as far as they are set: by name, or by a
+    /// prefix and `*`. `["*"]` is all of them, with every secret in them.
     #[must_use]
     pub fn inherit_env(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.inherit.extend(names.into_iter().map(Into::into));
@@ -136,11 +136,11 @@ impl Command {
 
     /// Starts the command as the leader of a new process group.
     ///
-    /// It finds `MCPLANE_GROUP` in its environment, which what it starts inherits. On Linux a
-    /// process that has it is killed when the group ends, although it has left the group.
+    /// Its environment has `MCPLANE_GROUP`, which its descendants inherit. On Linux, a process that
+    /// has it is killed when the group ends, even if it has left the group.
     ///
     /// The first call also starts the guard (`/bin/sh`), which ends every group of ours when this
-    /// process dies; without a `/bin/sh` children are started all the same, without that net.
+    /// process dies; without `/bin/sh`, children are started all the same, without a guard.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a child gets of our own environment.
+//! Which part of our own environment a child gets.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 /// the user is, how programs are found, and which language, time zone and folders they use. None of
 /// them is a secret. On Windows, what programs need to start at all.
 ///
-/// Everything else is asked for with [`Command::inherit_env`](crate::Command::inherit_env): an
-/// environment is where people put tokens, and a server has no business with those of another one.
+/// Everything else is asked for with [`Command::inherit_env`](crate::Command::inherit_env): people
+/// put tokens into the environment, and a server must not get those of another.
 #[cfg(not(windows))]
 pub const INHERITED: &[&str] = &[
     // What the official SDKs give.

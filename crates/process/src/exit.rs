@@ -11,7 +11,7 @@ pub struct Exit {
     /// The signal that ended it. With neither code nor signal the status is unknown: another part
     /// of this program reaped the child, or it did not die within the bound after SIGKILL.
     pub signal: Option<i32>,
-    /// How far the ladder was climbed.
+    /// The step at which it ended.
     pub rung: Rung,
 }
 
@@ -19,7 +19,7 @@ pub struct Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rung {
-    /// It ended before anybody asked.
+    /// It ended by itself.
     Itself,
     /// It ended when its stdin was closed.
     StdinClosed,

@@ -1,10 +1,10 @@
 //! Child processes that are started, watched and stopped as one group.
 //!
 //! A [`Command`] becomes a [`Child`] that leads its own process group. Its stdin and stdout are
-//! piped, its stderr is drained into a bounded ring. [`Child::stop`] climbs a ladder (close stdin,
-//! SIGTERM, SIGKILL) and no way of losing a `Child` leaves a process behind: dropping it kills the
-//! group, and a guard process kills it when this process dies, even by SIGKILL. On Linux that goes
-//! for what has left the group, too.
+//! piped, its stderr is drained into a bounded ring. [`Child::stop`] goes through three steps
+//! (close stdin, SIGTERM, SIGKILL), and no way of losing a `Child` leaves a process behind:
+//! dropping it kills the group, and a guard process kills it when this process dies, even by
+//! SIGKILL. On Linux, this includes processes that have left the group.
 //!
 //! Everything runs inside a tokio runtime whose I/O and time drivers are enabled.
 //!
@@ -15,9 +15,9 @@
 //! * `mask`    what of a command line may be shown
 //! * `child`   the running process: pipes, waiting, the stop ladder
 //! * `group`   who may signal and who may reap, and the race between the two
-//! * `mark`    what has left its group and belongs to it all the same
+//! * `mark`    processes that have left their group and still belong to it
 //! * `guard`   no orphan when this process dies
-//! * `stderr`  the bounded ring of what the child complained about
+//! * `stderr`  the end of the child's stderr, in a bounded ring
 //! * `exit`    how it ended, and the text that tells the user
 //! * `error`   why it did not start
 //! * `observe` CPU, memory, descriptors and threads of a process tree

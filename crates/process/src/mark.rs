@@ -1,12 +1,12 @@
-//! What has left its group and belongs to it all the same.
+//! Processes that have left their group and still belong to it.
 //!
 //! A process that calls `setsid` (a browser that a server starts detached, a daemon that forks
-//! twice) is in no group of ours. So each group is started with a variable in its environment that
-//! nobody can guess, [`VARIABLE`]; what a member starts inherits it. When the group is closed, a
-//! *sweep* sends SIGKILL to every process that was started with its value. The guard does the same
-//! for all our groups at once when we die, by the part before the dot.
+//! twice) is in no group of ours. So each group is started with an unguessable value of
+//! [`VARIABLE`] in its environment, which descendants inherit. When the group is closed, a *sweep*
+//! sends SIGKILL to every process that was started with its value. The guard does the same for all
+//! our groups at once when we die, by the part before the dot.
 //!
-//! A process that shall outlive its server is started without the variable
+//! A process that is to outlive its server is started without the variable
 //! (`env -u MCPLANE_GROUP …`). One that starts groups with this crate gives them marks of its own,
 //! and its own guard ends them when it is killed.
 //!

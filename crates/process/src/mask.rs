@@ -1,14 +1,15 @@
-//! What of a command line may be shown: arguments are where people put keys, and messages go to logs.
+//! Which parts of a command line may be shown: people put keys into arguments, and messages go to
+//! logs.
 //!
 //! It knows secrets by their place (behind `--token`, in `API_KEY=…`, in a header, in a URL) and by
-//! their looks, and would rather hide too much. What has no such sign is shown.
+//! their looks, and hides too much rather than too little. Everything else is shown.
 
 use std::borrow::Cow;
 
 /// What stands for what is not shown.
 const HIDDEN: &str = "…";
 
-/// Parts of names, without `-` and `_`, whose values are nobody's business.
+/// Parts of names, without `-` and `_`, whose values are secret.
 const NAMES: [&str; 12] = [
     "accesskey",
     "apikey",
@@ -34,14 +35,14 @@ const KEYS: [&str; 10] =
 /// Fewest characters of a key of a well-known kind, and of a part of a URL's path that is one.
 const KEY_CHARS_MIN: usize = 20;
 
-/// The words of a command line with `…` in the place of what is, or looks, secret in them.
+/// The words of a command line, with `…` in place of what is, or looks, secret.
 #[must_use]
 pub fn mask_words<'a>(words: impl IntoIterator<Item = Cow<'a, str>>) -> Vec<String> {
     let mut before = Before::Nothing;
     words.into_iter().map(|word| one(&word, &mut before)).collect()
 }
 
-/// A text with `…` in the place of what is secret in its URLs: who logs in, the query, and parts of the
+/// A text with `…` in place of what is secret in its URLs: the user, the query, and parts of the
 /// path that look like keys.
 #[must_use]
 pub fn mask_urls(text: &str) -> String {

@@ -122,7 +122,7 @@ fn the_crates_are_as_many_as_the_guide_says_and_fewer_than_rmcps() {
     let server = readme.split_once("## Write a server").unwrap().1;
     let asked = blocks(server, "toml")[0].lines().collect::<Vec<_>>();
     assert_eq!(asked[..2], ["[dependencies]", "mcplane = \"0.1\""]);
-    let said = format!("needs {plain} crates, and {RMCP_CRATES}\non rmcp 3.9");
+    let said = format!("needs {plain} crates, and {RMCP_CRATES} on rmcp 3.9");
     assert!(server.contains(&said), "{said}");
     assert!(guide.contains(&format!("With rmcp 3.9.0 come {RMCP_CRATES} for a server over stdio")));
     let peer = text("tests/interop/rmcp/Cargo.toml");

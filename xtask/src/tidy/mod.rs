@@ -2,9 +2,13 @@
 //!
 //! * `graph` which crate may depend on which; a line for every dependency
 //! * `files` length, words and machine paths
+//! * `documents` links, paths and the map
 
+pub mod documents;
 mod files;
 mod graph;
+
+pub use files::paths;
 
 use std::path::Path;
 
@@ -18,7 +22,9 @@ pub fn tidy(root: &Path) -> anyhow::Result<()> {
     step("tidy", || {
         let metadata = metadata(root)?;
         let mut breaches = graph::breaches(&metadata, &dependencies_text(root));
-        breaches.extend(files::breaches(root)?);
+        let paths = paths(root)?;
+        breaches.extend(files::breaches(root, &paths));
+        breaches.extend(documents::breaches(root, &paths));
         for breach in &breaches {
             println!("       {breach}");
         }

@@ -19,7 +19,7 @@ use crate::report::Outputs;
 
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
 ///
-/// Without a target the built-in fixture is measured over memory and stdio, or with --transports
+/// Without a target, the built-in fixture is measured over memory and stdio, or, with --transports,
 /// over every transport.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
@@ -34,21 +34,20 @@ pub struct BenchArgs {
     /// Arguments of the tool; by default built from its input schema
     #[arg(long, value_name = "JSON", value_parser = raw_json, requires = "tool")]
     pub args: Option<RawJson>,
-    /// Calls in flight per session; a list measures each in turn [default: 1,32]. With --rate, --burst
-    /// or --ramp at most so many [default: 1024 over all sessions]
+    /// Calls in flight per session; a list measures each in turn [default: 1,32]. With --rate,
+    /// --burst or --ramp, the most in flight [default: 1024 over all sessions]
     #[arg(long, short, value_name = "N", value_delimiter = ',')]
     pub concurrency: Vec<usize>,
-    /// Open loop: begin so many calls per second, whether others have ended or not
+    /// Open loop: begin this many calls per second, whether or not others have ended
     #[arg(long, value_name = "N", groups = ["open", "arriving"])]
     pub rate: Option<f64>,
-    /// Open loop: begin so many calls at once every so often
+    /// Open loop: begin a number of calls at once, at intervals
     #[arg(long, value_name = "N/TIME", value_parser = burst, groups = ["open", "arriving"])]
     pub burst: Option<Shape>,
-    /// Open loop: begin calls at a rate that goes from one to another over the run
+    /// Open loop: begin calls at a rate that changes from one to another over the run
     #[arg(long, value_name = "N..N", value_parser = ramp, groups = ["open", "arriving"])]
     pub ramp: Option<Shape>,
-    /// How the calls of an open loop are spread: evenly, or as many callers do who do not know of
-    /// each other
+    /// How the calls of an open loop are spread: evenly, or at random, as from independent callers
     #[arg(
         long,
         default_value = "constant",
@@ -56,17 +55,17 @@ pub struct BenchArgs {
         requires = "arriving"
     )]
     pub arrivals: Spacing,
-    /// Where the random spread begins: the same seed gives the same instants
+    /// Seed of the random spread: the same seed gives the same times
     #[arg(long, value_name = "N", default_value_t = 1, requires = "arriving")]
     pub seed: u64,
-    /// Stop after so many calls
+    /// Stop after this many calls
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
     pub requests: Option<u64>,
-    /// Stop after so long [default: 3s; with --transports 1s for each of them]
+    /// Stop after this time [default: 3s; with --transports 1s for each of them]
     #[arg(long, short, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
-    /// Calls (100) or time (1s) to throw away first [default: 1s, and on until latencies show no
-    /// trend, for 10s at most; with --transports 200ms]
+    /// Calls (100) or time (1s) of warm-up, not measured [default: 1s, then until latencies show no
+    /// trend, 10s at most; with --transports 200ms]
     #[arg(long, value_name = "N|TIME", value_parser = calls_or_time)]
     pub warmup: Option<Until>,
     /// Longest time for one call
@@ -81,17 +80,17 @@ pub struct BenchArgs {
     /// Do not compare each result with the first
     #[arg(long)]
     pub no_check: bool,
-    /// Put the number of each call where --args say {n}, and expect it back in its result
+    /// Put the number of each call where --args has {n}, and expect it back in the result
     #[arg(long, requires_all = ["args", "no_floor"], conflicts_with = "no_check")]
     pub distinct: bool,
-    /// Pause between the two calls that tell whether a result changes by itself [default: 1.1s]
+    /// Pause between the two calls that show whether a result changes by itself [default: 1.1s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub settle: Option<Duration>,
     /// Do not measure the floor
     #[arg(long)]
     pub no_floor: bool,
-    /// Let the floor write each answer by itself, as a plain loop does, and not all that one read
-    /// brought at once; over stdio
+    /// Let the floor write each answer by itself, as a plain loop does, instead of all answers to
+    /// one read at once; over stdio
     #[arg(long)]
     pub plain_floor: bool,
     /// Keep generator and server on this core
@@ -110,14 +109,14 @@ pub struct BenchArgs {
         conflicts_with = "command"
     )]
     pub headers: Vec<String>,
-    /// How an http URL is spoken to; by default Streamable HTTP, and HTTP+SSE where that fails
+    /// Transport of an http URL; by default Streamable HTTP, and HTTP+SSE where that fails
     #[arg(long, value_enum, value_name = "http|sse", requires = "url", conflicts_with = "command")]
     pub transport: Option<OverHttp>,
     /// PEM file of the authorities to trust in place of the system's
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "command")]
     pub ca: Option<PathBuf>,
-    /// Process whose CPU and memory are measured; by default the one that listens at the URL, if
-    /// that is on this machine and can be seen
+    /// Process whose CPU and memory are measured; by default the one that listens at the URL, if it
+    /// is on this machine and visible
     #[arg(long, value_name = "PID", requires = "url", conflicts_with = "command")]
     pub pid: Option<u32>,
     #[command(flatten)]
@@ -129,12 +128,12 @@ pub struct BenchArgs {
     #[arg(long)]
     #[arg(conflicts_with_all = ["url", "command", "tool", "headers", "transport", "ca", "pid"])]
     pub transports: bool,
-    /// Run the command, and what it starts, under a profiler, and write a flame graph and a table of
-    /// functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a run
-    /// are no results
+    /// Run the command, and what it starts, under a profiler, and write a flame graph and a table
+    /// of functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a
+    /// run are not results
     #[arg(long, value_enum, value_name = "cpu|heap|stages", conflicts_with = "assert")]
     pub profile: Option<Profiled>,
-    /// Folder for them and for what the profiler wrote
+    /// Folder for these, and for the output of the profiler
     #[arg(long, value_name = "DIR", default_value = "mcplane-profile")]
     #[arg(requires = "profile", conflicts_with = "assert")]
     pub profile_out: PathBuf,
@@ -150,12 +149,12 @@ pub struct BenchArgs {
     /// Address of a server: http(s)://, ws(s)://, tcp://HOST:PORT or unix:PATH
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// Command that starts a server speaking over stdio
+    /// Command that starts a server on stdio
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
     pub command: Vec<OsString>,
 }
 
-/// What is spoken behind an http URL.
+/// The transport of an http URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(clippy::exhaustive_enums, reason = "what clap fills in")]
 pub enum OverHttp {
@@ -165,13 +164,13 @@ pub enum OverHttp {
     Sse,
 }
 
-/// What a profiler is to look for.
+/// What a profiler looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(clippy::exhaustive_enums, reason = "what clap fills in")]
 pub enum Profiled {
     /// Where the time goes
     Cpu,
-    /// Who holds the memory
+    /// What holds the memory
     Heap,
     /// How long a server on mcplane reads, parses, validates, queues, handles and writes
     Stages,

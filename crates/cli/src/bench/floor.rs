@@ -22,10 +22,10 @@ pub struct FloorArgs {
     /// Where it listens: HOST:PORT, or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
-    /// Relay HTTP to a server over stdio, and put nothing but ids in other places
+    /// Relay HTTP to a server over stdio, replacing nothing but ids
     #[arg(long, requires = "command", conflicts_with_all = ["plain", "transport"])]
     pub relay: bool,
-    /// Relay on one thread, without a pool of them
+    /// Relay on one thread, without a thread pool
     #[arg(long, requires = "relay")]
     pub one_thread: bool,
     /// Command that starts the server behind the relay

@@ -18,8 +18,8 @@ use super::{BenchArgs, process_floor, watcher};
 #[derive(Clone, Debug, Default, Args)]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct ModeArgs {
-    /// Measure each of these numbers of calls in flight, upwards and downwards in turns, and find
-    /// the knee: from where on more load gives no more throughput
+    /// Measure each of these numbers of calls in flight, upwards and downwards in turn, and find
+    /// the knee: the load from which throughput no longer grows
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', group = "mode")]
     #[arg(conflicts_with_all = ["concurrency", "open", "transports"])]
     pub ladder: Vec<usize>,
@@ -31,24 +31,24 @@ pub struct ModeArgs {
     #[arg(long, value_name = "'p99<50ms,errors=0'", groups = ["mode", "arriving"])]
     #[arg(conflicts_with_all = ["open", "transports", "assert"])]
     pub find_limit: Option<Assertions>,
-    /// Start so many fresh processes (for a URL: connections), one after the other, to the first
-    /// call: what each step takes, with the 95 % interval of the median; 30 or more say something
+    /// Start this many fresh processes (for a URL: connections), one after the other, up to the
+    /// first call: the time of each step, with the 95 % interval of the median; use 30 or more
     #[arg(long, value_name = "N", group = "mode")]
     #[arg(conflicts_with_all = ["concurrency", "open", "transports", "assert", "sessions"])]
     pub cold_start: Option<usize>,
     /// Where the command of --cold-start listens; without it, it speaks over stdio
     #[arg(long, value_name = "URL")]
     pub listens: Option<String>,
-    /// Take everything from a file of TOML; see docs/lab/scenario.md. Beside it may stand
-    /// --quiet, --json and the other outputs
+    /// Take everything from a TOML file; see docs/lab/scenario.md. Only --quiet, --json and the
+    /// other outputs may be given with it
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["url", "headers", "transport", "ca", "pid", "command", "mode",
         "listens", "open", "arrivals", "seed", "transports", "assert", "tool", "args",
         "concurrency", "requests", "duration", "warmup", "timeout", "start_timeout", "sessions", "no_check",
         "distinct", "settle", "no_floor", "plain_floor", "pin", "era", "profile", "profile_out"])]
     pub scenario: Option<PathBuf>,
-    /// Exit with 1 if one of these does not hold for a run, with 3 if that cannot be told or the
-    /// run was interrupted; they alone decide then
+    /// Exit with 1 if one of these does not hold for a run, or with 3 if that cannot be told or the
+    /// run was interrupted; the exit code then depends on these alone
     #[arg(long, value_name = "'p99<5ms,errors=0'")]
     pub assert: Option<Assertions>,
 }

@@ -57,7 +57,7 @@ impl Service {
                 break "it ended";
             }
             if began.elapsed() > limit || control.is_stopped() {
-                break "nobody listens there in time";
+                break "nothing listens there in time";
             }
             std::thread::sleep(EVERY);
         };

@@ -94,7 +94,7 @@ pub(crate) async fn connect(
             Ok((client.connect(socket).await?, None))
         }
         _ => usage(&format!(
-            "{url} is no address of a server: http://, https://, ws://, wss://, tcp://HOST:PORT or \
+            "{url} is not the address of a server: http://, https://, ws://, wss://, tcp://HOST:PORT or \
              unix:PATH; to start a server put `--` before its command: mcplane inspect -- {url}"
         )),
     }

@@ -1,4 +1,4 @@
-//! One authorization: the user is sent away with a question, and comes back with a code.
+//! One authorization: the user is sent to the authorization server, and comes back with a code.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

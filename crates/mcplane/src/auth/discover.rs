@@ -1,4 +1,4 @@
-//! Who gives out the tokens: from the MCP server's metadata to its authorization server's.
+//! Who issues the tokens: from the metadata of the MCP server to that of its authorization server.
 
 use serde_json::{Map, Value};
 use url::Url;

@@ -1,7 +1,7 @@
-//! Requests to addresses that somebody else named: metadata, registration, tokens.
+//! Requests to addresses that a peer named: metadata, registration, tokens.
 //!
-//! A server that is talked to names the addresses that are fetched next, so it could aim this
-//! client at machines that only the client can reach. [`Reach`] says where requests may go.
+//! An MCP server names the addresses that are fetched next, so it could aim this client at machines
+//! that only the client can reach. [`Reach`] says where requests may go.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is done about a refusal, from the challenge to a new token.
+//! How a refusal is handled, from the challenge to a new token.
 
 use std::collections::VecDeque;
 use std::time::Duration;

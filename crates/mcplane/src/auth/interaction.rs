@@ -48,7 +48,7 @@ pub trait Interaction: Send + Sync + 'static {
 
 /// Listens on the redirect URI's port of this machine, until the browser comes back.
 ///
-/// It opens no browser: it gives the URL to a function that does, or that prints it.
+/// It does not open a browser: it passes the URL to a function that does, or that prints it.
 pub struct LoopbackBrowser {
     show: Box<dyn Fn(&Url) + Send + Sync>,
     wait: Duration,
@@ -85,7 +85,7 @@ impl LoopbackBrowser {
                 Ok(answer)
             }
             _ => Err(Error::new(Kind::TimedOut(format!(
-                "nobody came back from {} within {} s",
+                "no answer came back from {} within {} s",
                 bare(url),
                 self.wait.as_secs()
             )))),
@@ -211,15 +211,15 @@ async fn converse(stream: TcpStream, inbox: Arc<Inbox>) {
         .await;
 }
 
-/// Asks nobody: requests the URL and takes the redirect as the answer. For authorization servers
-/// that consent by themselves, in tests and between machines.
+/// Does not ask the user: requests the URL and takes the redirect as the answer. For authorization
+/// servers that consent without a user, in tests and between machines.
 #[derive(Clone)]
 pub struct FollowRedirect {
     pool: Pool,
 }
 
 impl FollowRedirect {
-    /// Requests go through this pool.
+    /// Sends its requests through this pool.
     #[must_use]
     pub fn new(pool: Pool) -> Self {
         Self { pool }
@@ -232,7 +232,7 @@ impl FollowRedirect {
             let (status, next) = fetch.redirect(&at).await?;
             let Some(next) = next else {
                 return Err(Error::malformed(format!(
-                    "{} answers {status} where a redirect was awaited: it wants to ask a person",
+                    "{} answers {status} instead of a redirect: it wants to ask the user",
                     bare(&at)
                 )));
             };

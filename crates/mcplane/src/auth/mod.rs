@@ -1,5 +1,5 @@
-//! Authorization: the client's side of OAuth 2.1 as MCP profiles it, from the OAuth of 2025-03-26
-//! to 2026-07-28.
+//! Authorization: the client side of OAuth 2.1 as MCP profiles it, from the OAuth of 2025-03-26 to
+//! 2026-07-28.
 //!
 //! ```no_run
 //! use mcplane::auth::{LoopbackBrowser, OAuth};
@@ -14,22 +14,22 @@
 //! # }
 //! ```
 //!
-//! Nothing happens until the server refuses a request. Then the server's metadata lead to its
-//! authorization server, the client is registered there if need be, the user is asked, and the
-//! request is sent again with the token. A token that the server no longer takes is refreshed; one
-//! that does not reach far enough is replaced by one that does.
+//! Nothing happens until the server refuses a request. Then the server's metadata leads to its
+//! authorization server, the client is registered there if necessary, the user is asked, and the
+//! request is sent again with the token. A token that the server no longer accepts is refreshed;
+//! one whose scopes do not suffice is replaced by one whose scopes do.
 //!
 //! # Layout, in reading order
 //!
-//! * `flow` — what is done about a refusal.
+//! * `flow` — how a refusal is handled.
 //! * `challenge` — `WWW-Authenticate`.
 //! * `discover` — the metadata of both servers.
 //! * `register` — who this client is.
 //! * `scope` — what to ask for.
 //! * `authorize` — the question to the user and its answer.
 //! * `interaction` — how the question reaches the user.
-//! * `token` — what comes of it, and where it is kept.
-//! * `fetch` — requests, and where they may go.
+//! * `token` — the tokens, and where they are kept.
+//! * `fetch` — requests, and where they may be sent.
 
 mod authorize;
 mod challenge;

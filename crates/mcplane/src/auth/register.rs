@@ -136,7 +136,9 @@ impl Identity {
         };
         let granted = match text("token_endpoint_auth_method") {
             Some(name) => Proof::named(&name).ok_or_else(|| {
-                Error::malformed(format!("{url} wants clients to use {name:?}, which is unknown"))
+                Error::malformed(format!(
+                    "{url} requires {name:?}, which this client does not know"
+                ))
             })?,
             None => proof,
         };

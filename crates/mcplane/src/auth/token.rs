@@ -1,4 +1,4 @@
-//! Tokens: how they are asked for, kept, and kept from everyone else.
+//! Tokens: how they are requested, stored, and protected.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ const DESCRIPTION_CHARS_MAX: usize = 200;
 /// Keeps grants between authorizations; one that outlives the process spares the user the next
 /// login.
 ///
-/// A grant is a secret: whoever reads it can act for the user. Write it where only the user can
+/// A grant is a secret: anyone who reads it can act for the user. Write it where only the user can
 /// read, encrypted where the system has a keychain.
 pub trait TokenStore: Send + Sync + 'static {
     /// The grant that was last saved under this key.
@@ -42,17 +42,18 @@ pub trait TokenStore: Send + Sync + 'static {
     fn save<'a>(&'a self, key: &'a Key, grant: &'a Grant) -> Work<'a, Result<()>>;
 }
 
-/// What a grant is bound to. One that was given for another key is never used.
+/// What a grant is bound to. A grant for another key is never used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Key {
-    /// The authorization server that gave it.
+    /// The authorization server that issued it.
     pub issuer: String,
     /// The MCP server that it is for.
     pub resource: String,
 }
 
-/// Tokens, and the client that they were given to. Opaque; `serde` is there for [`TokenStore`]s.
+/// Tokens, and the client that they were issued to. Opaque; it implements `serde`'s traits for
+/// [`TokenStore`]s.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Grant {
     pub(super) client: Registration,
@@ -67,7 +68,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Whether the access token's time is over.
+    /// Whether the access token has expired.
     #[must_use]
     pub fn is_expired(&self) -> bool {
         self.expires_at.is_some_and(|at| at <= seconds(SystemTime::now()))

@@ -1,9 +1,9 @@
-//! How many bytes may wait in memory: requests that are being worked on, answers that nobody has
-//! read yet, streams that are kept for clients that come back.
+//! How many bytes may wait in memory: requests in progress, answers that their clients have not
+//! read, streams that are kept for clients that come back.
 //!
-//! A [`Budget`] is shared by cloning, and divided with [`Budget::share`]: what is charged to a share is
-//! charged to all above it. What is shorter than [`FREE_BYTES`] costs nothing, so that whoever sends
-//! and gets short messages is served whatever others hold.
+//! A [`Budget`] is shared by cloning, and divided with [`Budget::share`]: what is charged to a
+//! share is charged to all above it. A message shorter than [`FREE_BYTES`] costs nothing, so that a
+//! client with short messages is served whatever others hold.
 
 mod machine;
 mod spare;
@@ -17,8 +17,8 @@ use bytes::{Bytes, BytesMut};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 use spare::{LARGE_BYTES, Spares};
 
-/// Up to this length a message is not charged, in bytes: how many of them there may be is limited
-/// everywhere, and counting costs more than they do.
+/// Messages up to this length, in bytes, are not charged: their number is limited everywhere, and
+/// counting them costs more than they do.
 pub const FREE_BYTES: usize = 4096;
 
 /// The part of the machine's memory that messages may take unless something else is said. Each is
@@ -45,7 +45,7 @@ const CONNECTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How many times what has come of a long message the room for all of it has, at first.
 const INPUT_GROWTH: usize = 4;
 
-/// Bytes that may be taken. Cloning is cheap; every clone is the same budget.
+/// A number of bytes that may be taken. Cloning is cheap; every clone is the same budget.
 ///
 /// The default is that of the process: a quarter of the memory that the machine, its container or
 /// its limits leave.
@@ -73,14 +73,15 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// So many bytes.
+    /// A budget of `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self::of(bytes_max, None)
     }
 
-    /// At most so many bytes of this budget. One charge may be larger, if it is the only one and there
-    /// is room above: no message that is allowed is too long for a share.
+    /// A share of this budget: at most `bytes_max` bytes of it. One charge may be larger, if it is
+    /// the only one and the budget above has room, so that no permitted message is too long for a
+    /// share.
     #[must_use]
     pub fn share(&self, bytes_max: usize) -> Self {
         Self::of(bytes_max, Some(self.clone()))
@@ -121,7 +122,7 @@ impl Budget {
         self.0.max
     }
 
-    /// How many bytes are taken; more than [`Budget::max`] if what was there already had to be
+    /// How many bytes are taken; more than [`Budget::max`] if bytes that existed already had to be
     /// counted.
     #[must_use]
     pub fn used(&self) -> usize {
@@ -138,7 +139,7 @@ impl Budget {
         self.used() >= self.0.max || self.0.above.as_ref().is_some_and(Self::is_used_up)
     }
 
-    /// Bytes that are there already, charged for as long as anybody has a part of them.
+    /// Charges bytes that exist already, for as long as a part of them is in use.
     #[must_use]
     pub fn hold(&self, bytes: Vec<u8>) -> Bytes {
         let mut charge = Charge::default();
@@ -257,7 +258,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// Bytes that are taken from a budget until this is dropped.
+/// Bytes that are taken from a budget, and given back on drop.
 #[derive(Debug, Default)]
 pub struct Charge {
     of: Option<Budget>,
@@ -265,13 +266,14 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// How many bytes it stands for.
+    /// How many bytes are taken.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Stands for `bytes` from now on, if it did not for more already and `of` has room for them.
+    /// Raises the charge to `bytes`, unless it is higher already, if `of` has room for them;
+    /// `false` if it has not.
     #[must_use]
     pub fn cover(&mut self, of: &Budget, bytes: usize) -> bool {
         if bytes <= self.bytes.max(FREE_BYTES) {
@@ -284,7 +286,7 @@ impl Charge {
         fits
     }
 
-    /// As [`Charge::cover`], room or not: for bytes that are there already.
+    /// As [`Charge::cover`], even without room: for bytes that exist already.
     pub fn cover_anyway(&mut self, of: &Budget, bytes: usize) {
         if bytes > self.bytes.max(FREE_BYTES) {
             self.of.as_ref().unwrap_or(of).take_anyway(bytes - self.bytes);
@@ -306,7 +308,7 @@ impl Charge {
         self.bytes = bytes;
     }
 
-    /// Gives back what it stands for beyond `bytes`.
+    /// Lowers the charge to `bytes`.
     pub fn shrink(&mut self, bytes: usize) {
         let bytes = if bytes <= FREE_BYTES { 0 } else { bytes };
         if let Some(of) = &self.of
@@ -320,7 +322,7 @@ impl Charge {
         }
     }
 
-    /// The bytes, which are charged for as long as anybody has a part of them.
+    /// The bytes, charged for as long as a part of them is in use.
     #[must_use]
     pub fn hold(self, bytes: Vec<u8>) -> Bytes {
         match self.bytes {

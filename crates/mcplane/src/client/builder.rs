@@ -1,4 +1,4 @@
-//! What a client is, before it has a connection.
+//! A client before it has a connection.
 
 use std::fmt;
 use std::future::Future;
@@ -26,10 +26,11 @@ use crate::error::{Error, Kind, Result};
 use crate::transport::Transport;
 use crate::transport::process::{Process, Running};
 
-/// Notifications that wait for the program's closures. What comes while it is full is dropped.
+/// The most notifications that wait for the program's closures; further ones are dropped.
 pub const NOTIFICATIONS_MAX: usize = 1024;
 
-/// What a client is and answers; [`ClientBuilder::connect`] or [`ClientBuilder::spawn`] starts it.
+/// A client's name, handlers and options; [`ClientBuilder::connect`] or [`ClientBuilder::spawn`]
+/// starts it.
 ///
 /// The capabilities that it declares follow from what is set here.
 #[must_use = "nothing happens before connect or spawn"]
@@ -56,13 +57,13 @@ impl ClientBuilder {
         }
     }
 
-    /// What to speak; by default both eras are tried, the modern one first.
+    /// The revision to speak; by default both eras are tried, the modern one first.
     pub const fn revision(mut self, choice: EraChoice) -> Self {
         self.choice = choice;
         self
     }
 
-    /// How long to wait for each answer, those of the handshake included; by default
+    /// How long to wait for each answer, including those of the handshake; by default
     /// [`REQUEST_TIMEOUT`].
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -75,7 +76,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The places that servers may work in. Declares `roots`.
+    /// The roots, the folders that servers may work in. Declares `roots`.
     pub fn roots(self, roots: Vec<Root>) -> Self {
         self.handlers.set_roots(roots);
         self
@@ -114,9 +115,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks a model. Declares `sampling`. A refusal is an error; servers of the legacy eras
-    /// are told ([`Code::USER_REJECTED`](mcplane_proto::error::Code::USER_REJECTED) if the user
-    /// said no), in 2026-07-28 it ends the call.
+    /// Asks a model. Declares `sampling`. A refusal is an error; servers of the legacy eras are
+    /// told ([`Code::USER_REJECTED`](mcplane_proto::error::Code::USER_REJECTED) if the user said
+    /// no); in 2026-07-28 it ends the call.
     pub fn on_sample<F, A>(mut self, handler: F) -> Self
     where
         F: Fn(CreateMessageParams) -> A + Send + Sync + 'static,
@@ -134,7 +135,7 @@ impl ClientBuilder {
     }
 
     /// Calls `watch` with each notification, in order and outside the connection's task. It should
-    /// not block: what it does not take in is dropped beyond [`NOTIFICATIONS_MAX`].
+    /// not block: beyond [`NOTIFICATIONS_MAX`] waiting notifications, further ones are dropped.
     pub fn on_notification(mut self, watch: impl FnMut(Notification) + Send + 'static) -> Self {
         self.on_notification = Some(Box::new(watch));
         self
@@ -165,7 +166,7 @@ impl ClientBuilder {
     }
 
     /// Starts the server's process and agrees on a revision with it. A server that exits on the
-    /// probe of 2026-07-28 is started again, once, and spoken to as its era wants.
+    /// probe of 2026-07-28 is started once more, and addressed in its era.
     ///
     /// Cancel safe: given up, the process group is killed.
     ///
@@ -229,7 +230,7 @@ struct Start {
 impl Start {
     fn ready(self, running: Option<Running>) -> Result<Client> {
         let Self { drive, commands, state, timeout, cache } = self;
-        let peer: Peer = drive.peer().ok_or_else(|| Error::closed("nobody answered"))?;
+        let peer: Peer = drive.peer().ok_or_else(|| Error::closed("the server did not answer"))?;
         let process = running.as_ref().map(|running| ServerProcess::new(running, &state));
         tokio::spawn(drive.run(running));
         Ok(Client::new(commands, state, peer, timeout, cache, process))
@@ -245,7 +246,7 @@ impl Start {
         let said = match &strays.first {
             None => String::new(),
             Some(first) => format!(
-                "; {} line(s) on its stdout are no messages, the first: {first:?}",
+                "; {} line(s) on its stdout are not messages, the first: {first:?}",
                 strays.count
             ),
         };

@@ -1,7 +1,7 @@
 //! Results that the server said may be reused for a while (2026-07-28, SEP-2549).
 //!
 //! A client has one authorization context, so `cacheScope` makes no difference here. A result that
-//! was asked for before a change was told may be older than the change: it is not kept.
+//! was requested before a change was reported may be older than the change, and is not kept.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use mcplane_proto::limits::CACHE_TTL_MAX;
 use mcplane_proto::method::Method;
 use tokio::time::Instant;
 
-/// Most results kept.
+/// The most results that are kept.
 pub const CACHE_ENTRIES_MAX: usize = 256;
 
-/// Most memory that the kept results take, in bytes, keys included.
+/// The most memory that kept results take, in bytes, keys included.
 pub const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 type Key = (Method, Bytes);

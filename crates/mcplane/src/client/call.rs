@@ -24,10 +24,10 @@ use super::drive::{Command, Outgoing, Tag};
 use super::state::State;
 use crate::error::{Error, Kind, Result};
 
-/// Progress that waits for whoever watches it. What comes while it is full is dropped.
+/// The most progress notifications that wait to be watched; further ones are dropped.
 pub const PROGRESS_MAX: usize = 64;
 
-/// Most questions in one round.
+/// The most questions in one round.
 pub const QUESTIONS_MAX: usize = 64;
 
 /// The pauses before a round without questions: the first, and the longest.
@@ -174,7 +174,8 @@ impl Client {
         for (key, question) in questions {
             let asks = question.method;
             let Some(known) = Method::parse(&asks) else {
-                let why = format!("`{method}` asks `{asks}`, which is no question of the protocol");
+                let why =
+                    format!("`{method}` asks `{asks}`, which is not a question of the protocol");
                 return Err(Error::malformed(why));
             };
             let params = question.params.as_deref().map(|params| params.get().as_bytes());
@@ -202,20 +203,20 @@ impl CallBuilder {
         Self { client, spec, watch: None }
     }
 
-    /// How long to wait for the answer. Progress starts the wait again, up to
+    /// How long to wait for the answer. Progress restarts the wait, up to
     /// [`REQUEST_TIMEOUT_MAX`](mcplane_proto::limits::REQUEST_TIMEOUT_MAX); each round of input has
     /// its own.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|spec| spec.timeout = timeout)
     }
 
-    /// Least severe log messages wanted for this call (2026-07-28; before, see
+    /// The least severe log messages wanted for this call (2026-07-28; before, see
     /// [`Client::set_log_level`]).
     pub fn log_level(self, level: LogLevel) -> Self {
         self.with(|spec| spec.log_level = Some(level))
     }
 
-    /// More members for `_meta`: an object. Those that the protocol reserves are left out.
+    /// Further members for `_meta`: an object. Those that the protocol reserves are left out.
     pub fn meta(mut self, meta: &impl Serialize) -> Self {
         match object(meta, "`_meta`") {
             Ok(meta) => self.with(|spec| spec.meta = meta),
@@ -235,10 +236,10 @@ impl CallBuilder {
     /// Sends the call and comes back when it is in flight. Waits only if
     /// [`IN_FLIGHT_MAX`](mcplane_proto::limits::IN_FLIGHT_MAX) requests are in flight already.
     ///
-    /// Cancel safe: given up, nothing stays behind.
+    /// Cancel safe: if dropped, nothing is left behind.
     ///
     /// # Errors
-    /// Arguments that are no object, no free slot in time, or a connection that has ended.
+    /// Arguments that are not an object, no free slot in time, or a connection that has ended.
     pub async fn start(self) -> Result<InFlight> {
         let mut spec = self.spec?;
         let (progress_in, progress) = mpsc::channel(PROGRESS_MAX);
@@ -297,18 +298,18 @@ impl InFlight {
         poll_fn(|cx| self.poll_progress(cx)).await
     }
 
-    /// Gives up the call and tells the server why. Whatever it still answers is dropped.
+    /// Cancels the call and tells the server why. A late answer is dropped.
     pub fn cancel(self, reason: impl Into<String>) {
         let _ = self.reason.set(reason.into());
     }
 
     /// The result.
     ///
-    /// Cancel safe in that nothing stays behind: dropping the future cancels the call.
+    /// Cancel safe in that nothing is left behind: dropping the future cancels the call.
     ///
     /// # Errors
     /// The server answered with an error ([`Error::is_rpc`]), not in time, or not at all. A tool
-    /// that failed is no error here: see [`CallToolResult::is_error`].
+    /// that failed is not an error here: see [`CallToolResult::is_error`].
     pub async fn result(mut self) -> Result<CallToolResult> {
         while let Some(progress) = self.progress().await {
             if let Some(watch) = &mut self.watch {

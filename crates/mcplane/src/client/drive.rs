@@ -1,8 +1,8 @@
 //! The one loop: a task that owns both halves of the connection and the session.
 //!
-//! One poll takes what the client's handles want, reads once, handles every whole line, and writes
-//! all that came of it in one piece. Nothing in it waits for anything else in it: reading goes on
-//! while the server does not read, and while handlers think.
+//! One poll takes the requests of the client's handles, reads once, handles every complete line,
+//! and writes all the output in one piece. Nothing in it waits for anything else in it: reading
+//! goes on while the server does not read, and while handlers run.
 //!
 //! * the loop (this file)
 //! * `events` — what messages and the end mean for those who wait
@@ -38,7 +38,7 @@ use super::wire::{BACKLOG_BYTES_MAX, Wire};
 use crate::error::{Error, Kind, Result};
 use crate::transport::process::Running;
 
-/// Most questions of the server that are being answered at once.
+/// The most questions of the server that are answered at once.
 pub const ASKED_MAX: usize = 64;
 
 /// How long what a server said before it went away may take to arrive after writing has failed.

@@ -18,8 +18,8 @@ use mcplane_proto::types::{
 use mcplane_proto::version::{Era, Revision};
 use tokio::time::timeout;
 
-/// How long a handler may take: people need time to fill in a form. After that a form or a URL
-/// counts as cancelled and sampling as failed.
+/// How long a handler may take: people need time to fill in a form. After that, a form or a URL
+/// counts as cancelled, and sampling as failed.
 pub const HANDLER_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// The future of a handler.
@@ -128,7 +128,7 @@ async fn ask<P, R>(
     what: &str,
 ) -> Result<Result<R, ErrorObject>, ErrorObject> {
     let Some(handler) = handler else { return Err(undeclared(what)) };
-    let late = |_| ErrorObject::new(Code::HANDLER_TIMEOUT, "nobody answered in time");
+    let late = |_| ErrorObject::new(Code::HANDLER_TIMEOUT, "the client did not answer in time");
     Ok(timeout(HANDLER_TIME_MAX, handler(params)).await.map_err(late))
 }
 
@@ -163,7 +163,7 @@ impl Notification {
         Self { method, params }
     }
 
-    /// What it tells of.
+    /// Its method.
     #[must_use]
     pub const fn method(&self) -> Method {
         self.method

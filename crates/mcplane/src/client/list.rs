@@ -11,7 +11,7 @@ use mcplane_proto::types::{
 use super::Client;
 use crate::error::{Error, Result};
 
-/// Most pages of one list. A server with more is taken to be in a loop.
+/// The most pages of one list. A server with more is assumed to be in a loop.
 pub const PAGES_MAX: usize = 1000;
 
 /// A list that comes in pages.

@@ -1,4 +1,5 @@
-//! Being told of changes: `subscriptions/listen` of 2026-07-28, and what stands for it before.
+//! Notifications of changes: `subscriptions/listen` of 2026-07-28, and its equivalents in older
+//! revisions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,11 +19,11 @@ use super::call::{Guard, Spec};
 use super::drive::Command;
 use crate::error::{Error, Result};
 
-/// Changes that wait for whoever listens. When more come, they are merged into one
+/// The most changes that wait to be received. When more come, they are merged into one
 /// [`Change::Missed`].
 pub const CHANGES_MAX: usize = 256;
 
-/// Something on the server is not what it was.
+/// Something on the server has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -32,9 +33,9 @@ pub enum Change {
     Prompts,
     /// The list of resources or of their templates.
     Resources,
-    /// The resource at this URI, which may be a part of the one that was subscribed to.
+    /// The resource at this URI, which may be part of the one that was subscribed to.
     Resource(String),
-    /// More changed than this side could take in: look at everything again.
+    /// More changes than could be kept: fetch everything again.
     Missed,
 }
 
@@ -73,19 +74,20 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// What the server agreed to tell; it may be less than what was asked.
+    /// What the server agreed to report, which may be less than was requested.
     #[must_use]
     pub const fn filter(&self) -> &ListenFilter {
         &self.filter
     }
 
-    /// The next change; `None` when the server has ended the subscription in good order. A
-    /// subscription is not resumed: listen again and fetch again.
+    /// The next change; `None` when the server has ended the subscription properly. A subscription
+    /// is not resumed: listen again and fetch again.
     ///
     /// Cancel safe.
     ///
     /// # Errors
-    /// Once, when the connection or the server ended it; then `None`.
+    /// Once, when the connection breaks or the server ends the subscription with an error; then
+    /// `None`.
     pub async fn next(&mut self) -> Result<Option<Change>> {
         if self.missed.swap(false, Ordering::AcqRel) {
             // What still waits is older than what was missed, and is covered by it.
@@ -158,13 +160,13 @@ impl Listener {
 }
 
 impl Client {
-    /// Asks to be told of changes.
+    /// Subscribes to changes.
     ///
     /// In 2026-07-28 this opens a `subscriptions/listen` and waits until the server acknowledges
-    /// it. Before, a server tells whoever is connected: then what it tells is filtered, and
+    /// it. In older revisions a server notifies every client: its notifications are filtered, and
     /// [`Client::subscribe`] asks for single resources.
     ///
-    /// Cancel safe: giving up the wait gives up the subscription.
+    /// Cancel safe: dropping the future drops the subscription.
     ///
     /// # Errors
     /// The server refuses, does not answer in time, or the connection has ended.
@@ -199,12 +201,12 @@ impl Client {
         Ok(Listen { filter, changes, missed, end, _guard: guard })
     }
 
-    /// Asks to be told when the resource at `uri` changes, through
-    /// [`ClientBuilder::on_notification`](super::ClientBuilder::on_notification) and every fitting
-    /// [`Client::listen`] of the legacy eras. In 2026-07-28 the client keeps one subscription of
-    /// its own for all resources.
+    /// Subscribes to changes of the resource at `uri`. They arrive through
+    /// [`ClientBuilder::on_notification`](super::ClientBuilder::on_notification) and through every
+    /// matching [`Client::listen`] of the legacy era. In 2026-07-28 the client keeps one
+    /// subscription of its own for all resources.
     ///
-    /// Not cancel safe: the server may or may not have taken it in.
+    /// Not cancel safe: the server may or may not have received the request.
     ///
     /// # Errors
     /// The server refuses, does not answer in time, or the connection has ended.
@@ -228,9 +230,9 @@ impl Client {
         }
     }
 
-    /// Takes back a [`Client::subscribe`].
+    /// Ends a [`Client::subscribe`].
     ///
-    /// Not cancel safe: the server may or may not have taken it in.
+    /// Not cancel safe: the server may or may not have received the request.
     ///
     /// # Errors
     /// The server refuses, does not answer in time, or the connection has ended.

@@ -16,14 +16,14 @@
 //! # }
 //! ```
 //!
-//! Which era the server speaks shows in [`Client::peer`] and hardly anywhere else: what the server
-//! asks reaches the same handlers, and results that may be reused are reused.
+//! The server's era shows in [`Client::peer`] and hardly anywhere else: the server's questions
+//! reach the same handlers, and results that may be reused are reused.
 //!
 //! # Layout, in reading order
 //!
-//! * `builder` — what a client is and answers, and how it gets its connection.
+//! * `builder` — a client's options and handlers, and how it connects.
 //! * `peer`, `process` — who the server is.
-//! * `mod` — the handle: one function for each thing to ask (this file).
+//! * `mod` — the handle: one function for each request (this file).
 //! * `list`, `call`, `listen` — pages, calls in flight, subscriptions.
 //! * `handler`, `cache` — answers to the server's questions; results that may be reused.
 //! * `drive`, `wire`, `state` — the connection's task and what it shares with the handles.
@@ -333,7 +333,7 @@ impl Client {
         let asks = method.kind() == method::Kind::Request
             && method.direction() != method::Direction::ToClient;
         if !asks || !method.exists_in(revision) {
-            let why = format!("`{method}` is no request to a server of revision {revision}");
+            let why = format!("`{method}` is not a request to a server of revision {revision}");
             return Err(Error::misuse(why));
         }
         let params = serde_json::to_vec(params)

@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 pub struct Peer {
     /// The revision that both sides speak.
     pub revision: Revision,
-    /// What the server says of itself, for display only; `None` if it did not say, or said it in a
-    /// form that cannot be read.
+    /// The server's description of itself, for display only; `None` if it gave none, or none that
+    /// can be read.
     pub info: Option<Implementation>,
-    /// What it offers; `None` if it did not say (2026-07-28 pinned and no discovery).
+    /// Its capabilities; `None` if it did not declare them (2026-07-28 pinned and no discovery).
     pub capabilities: Option<ServerCapabilities>,
-    /// What it wants the model to know.
+    /// Its instructions for the model.
     pub instructions: Option<String>,
 }
 

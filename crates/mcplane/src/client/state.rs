@@ -22,8 +22,8 @@ pub(super) struct State {
     exit: OnceLock<ExitReport>,
 }
 
-/// Lines on which the server sent something else than a message, such as a banner. They are
-/// dropped, and are the first thing to look at when a server does not work.
+/// Lines of the server that were not messages, such as a banner. They are dropped. Look at them
+/// first when a server does not work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Strays {

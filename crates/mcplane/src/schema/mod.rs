@@ -1,12 +1,12 @@
 //! JSON Schema for the inputs and outputs of tools: compiled once, checked on every call.
 //!
-//! Layout, in reading order: [`Schema`] here · `tape` indexes the text of an instance · `node` shows
-//! the index to the validator · `violations` says what is wrong · `survey` bounds what a schema may
-//! cost.
+//! Layout, in reading order: [`Schema`] here · `tape` indexes the text of an instance · `node`
+//! shows the index to the validator · `violations` says what is wrong · `survey` bounds the cost of
+//! a schema.
 //!
 //! A valid instance of ordinary size is checked without a heap allocation: the validator reads the
-//! bytes of the message through an index on the stack. Nothing is filled in, and nothing is changed:
-//! the handler gets the bytes that were checked.
+//! bytes of the message through an index on the stack. Defaults are not filled in, and nothing is
+//! changed: the handler gets the bytes that were checked.
 
 mod node;
 mod survey;

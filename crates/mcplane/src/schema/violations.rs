@@ -1,4 +1,4 @@
-//! What is wrong with an instance, in words for a person or a model.
+//! What is wrong with an instance, in words for people and models.
 
 use std::{
     cell::Cell,
@@ -34,7 +34,7 @@ const TEXT_BYTES_MAX: usize = 256;
 const LISTING_STEPS_MAX: u64 = 50_000;
 
 /// Why an instance does not match its schema: at most eight violations, each a JSON pointer and
-/// what was expected there. The text is bounded and fit to be shown to the caller.
+/// what was expected there. The text is bounded and may be shown to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violations {
     listed: Vec<String>,

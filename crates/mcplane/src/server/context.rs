@@ -1,4 +1,4 @@
-//! What a handler knows of its request, and how it talks to the client in the middle of one.
+//! What a handler knows of its request, and how it talks to the client during the request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use super::state::State;
 use crate::error::{Error, Result};
 use crate::random;
 
-/// A handler's view of the request that it answers.
+/// A handler's view of its request.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) message: Message,
@@ -94,36 +94,36 @@ impl Stop {
 }
 
 impl Context {
-    /// The revision that this request is made under.
+    /// The revision of this request.
     #[must_use]
     pub const fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The server: to change what it offers, or to tell of a changed resource.
+    /// The server, to change what it offers or to report a changed resource.
     #[must_use]
     pub const fn service(&self) -> &Service {
         &self.service
     }
 
-    /// What was handed to [`Server::state`](super::Server::state), for handlers without macros:
-    /// those under one take a `&State<T>` as a parameter.
+    /// What was passed to [`Server::state`](super::Server::state), for handlers without macros;
+    /// with a macro, take a `&State<T>` as a parameter.
     ///
     /// # Errors
-    /// If the server has no state of this type. `needs_state` on the tool, the prompt or the
-    /// resource finds that when the server starts.
+    /// If the server has no state of this type. With `needs_state` on the tool, the prompt or the
+    /// resource, the server reports this when it starts.
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<&State<T>> {
         self.service.0.states.get()
     }
 
-    /// The client's name and version. Display only: nothing may hang on it.
+    /// The client's name and version. For display only: do not base a decision on it.
     #[must_use]
     pub fn client_info(&self) -> Option<Implementation> {
         serde_json::from_slice(self.client_info.as_deref()?).ok()
     }
 
-    /// Who the client is, where the transport knows: what the authentication of an HTTP endpoint
-    /// found. This, unlike [`Context::client_info`], is something to decide by.
+    /// Who the client is, if the transport knows: the result of authentication at an HTTP endpoint.
+    /// Unlike [`Context::client_info`], decisions can be based on it.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
         self.service.1.as_deref()
@@ -142,9 +142,9 @@ impl Context {
         self.message.part(Part::Meta)
     }
 
-    /// Tells how far the work is, if the client asked to be told. `progress` must grow from call to
-    /// call. Lossy on purpose: while [`NOTES_MAX`](super::NOTES_MAX) notes
-    /// or [`NOTES_BYTES_MAX`](super::NOTES_BYTES_MAX) bytes wait to be sent, more are dropped.
+    /// Reports progress, if the client asked for it. `progress` must grow from call to call. Lossy
+    /// on purpose: while [`NOTES_MAX`](super::NOTES_MAX) notes or
+    /// [`NOTES_BYTES_MAX`](super::NOTES_BYTES_MAX) bytes wait to be sent, more are dropped.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let token = self.message.part(Part::ProgressToken).and_then(Id::from_json);
         let Some(token) = token else { return };
@@ -154,7 +154,7 @@ impl Context {
         self.note(&params);
     }
 
-    /// Sends a log message, if the client wants to hear of this level. `data` is any JSON. Lossy
+    /// Sends a log message, if the client wants messages of this level. `data` is any JSON. Lossy
     /// like [`Context::progress`].
     pub fn log(&self, level: LogLevel, data: &(impl Serialize + ?Sized)) {
         let least = match self.revision.era() {
@@ -169,8 +169,8 @@ impl Context {
         }
     }
 
-    /// Ends the HTTP stream of this request before its answer, so that no connection is held for a
-    /// long wait: the client comes back for the rest. Does nothing where streams cannot be resumed
+    /// Ends the HTTP stream of this request before its answer, so that a long wait holds no
+    /// connection: the client comes back for the rest. Does nothing where streams cannot be resumed
     /// (every transport but Streamable HTTP of 2025-11-25, SEP-1699).
     pub fn close_stream(&self) {
         if let (Some(_), Some(id)) = (&self.stop, self.message.id()) {
@@ -178,14 +178,14 @@ impl Context {
         }
     }
 
-    /// Whether the client has cancelled this request: whatever is returned now is dropped. Handlers
-    /// that wait are dropped by themselves; handlers that block should look now and then.
+    /// Whether the client has cancelled this request, so that its result will be dropped. Handlers
+    /// that wait are dropped automatically; handlers that block should check now and then.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.raised.load(Ordering::Acquire))
     }
 
-    /// Waits until the client cancels this request; for ever in an inline handler.
+    /// Waits until the client cancels this request; forever in an inline handler.
     ///
     /// Cancel safe.
     pub async fn cancelled(&self) {
@@ -203,14 +203,15 @@ impl Context {
     ///
     /// Up to 2025-11-25 this sends `elicitation/create` and waits. In 2026-07-28 the call ends here
     /// with `input_required` and **the handler runs again from its start** when the client comes
-    /// back with the answer, so do what must happen once after the last question. Questions asked
-    /// together (`join!`) go out in one round. Only handlers that wait can ask.
+    /// back with the answer, so do what must happen only once after the last question. Questions
+    /// asked together (`join!`) go out in one round. Only handlers that wait can ask.
     ///
-    /// Not cancel safe: dropping the future gives the question up.
+    /// Not cancel safe: dropping the future withdraws the question.
     ///
     /// # Errors
-    /// A JSON-RPC error (-32021) if the client did not declare the mode, which `?` turns into the
-    /// answer; a timeout; a closed connection. Declining is no error: see the result's `action`.
+    /// A JSON-RPC error (-32021) if the client did not declare the mode, which `?` turns into
+    /// the answer; a timeout; a closed connection. Declining is not an error: see the result's
+    /// `action`.
     pub async fn elicit(&self, question: impl Into<ElicitParams>) -> Result<ElicitResult> {
         self.elicit_as("elicitation", question).await
     }

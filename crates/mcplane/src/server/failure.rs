@@ -1,4 +1,4 @@
-//! Why a handler failed, and what the client is told of it.
+//! Why a handler failed, and what the client is told.
 
 use std::error::Error as StdError;
 
@@ -16,14 +16,14 @@ const CAUSES_BYTES_MAX: usize = 1024;
 
 /// Why a handler failed.
 ///
-/// Every error becomes one with `?`, and so does text: whatever converts into
+/// Every error becomes one with `?`, and so does text: anything that converts into
 /// `Box<dyn Error + Send + Sync>`. The message is that of the error, followed by those of its
 /// causes (at most eight, each once). For a tool that is a *tool error*: a result with `isError`,
 /// which the model reads (tools §Error handling); for anything else it is -32603. An [`Error`] that
 /// carries a JSON-RPC error, such as those of [`Context::elicit`](super::Context::elicit), stays
 /// one.
 ///
-/// The functions here say more exactly what happened, and take an error or text:
+/// The functions here are more precise, and take an error or text:
 ///
 /// ```
 /// use mcplane::{Failure, resource};
@@ -42,9 +42,9 @@ const CAUSES_BYTES_MAX: usize = 1024;
 pub enum Failure {
     /// For the model to read.
     Text(String),
-    /// What was asked for is not there.
+    /// What was requested does not exist.
     NotFound(String),
-    /// What was asked for cannot be: the arguments are wrong.
+    /// The arguments are wrong.
     Invalid(String),
     /// For the client: a JSON-RPC error.
     Rpc(ErrorObject),
@@ -54,22 +54,22 @@ pub enum Failure {
 type Boxed = Box<dyn StdError + Send + Sync>;
 
 impl Failure {
-    /// What was asked for is not there. For a resource this is *resource not found* with the URI in
-    /// `data`: -32002 up to 2025-11-25, -32602 in 2026-07-28. For a prompt and for completion it is
-    /// -32602, for a tool a tool error.
+    /// What was requested does not exist. For a resource this is *resource not found* with the URI
+    /// in `data`: -32002 up to 2025-11-25, -32602 in 2026-07-28. For a prompt and for completion it
+    /// is -32602, for a tool a tool error.
     #[must_use]
     pub fn not_found(why: impl Into<Boxed>) -> Self {
         Self::NotFound(with_causes(&*why.into()))
     }
 
-    /// The arguments are wrong in a way that no schema says: -32602. For a tool it is, from
-    /// 2025-11-25 on, a tool error, as for arguments that the schema refuses (SEP-1303).
+    /// The arguments are wrong in a way that no schema expresses: -32602. For a tool, from
+    /// 2025-11-25 on, it is a tool error, as for arguments that the schema refuses (SEP-1303).
     #[must_use]
     pub fn invalid(why: impl Into<Boxed>) -> Self {
         Self::Invalid(with_causes(&*why.into()))
     }
 
-    /// The server failed, which no other arguments would have changed: -32603, for a tool, too.
+    /// The server failed, whatever the arguments: -32603, for a tool as well.
     #[must_use]
     pub fn internal(why: impl Into<Boxed>) -> Self {
         Self::Rpc(ErrorObject::new(Code::INTERNAL_ERROR, with_causes(&*why.into())))

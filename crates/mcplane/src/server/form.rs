@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::context::Context;
 use crate::error::{Error, Result};
 
-/// What the user made of a form.
+/// The user's answer to a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "the three actions of the protocol")]
 pub enum Elicited<T> {
@@ -21,7 +21,7 @@ pub enum Elicited<T> {
     Accepted(T),
     /// Refused.
     Declined,
-    /// Left without an answer.
+    /// Dismissed without an answer.
     Cancelled,
 }
 
@@ -36,11 +36,11 @@ impl<T> Elicited<T> {
 }
 
 impl Context {
-    /// Asks the user to fill in a form with the fields of `T`, as [`Context::elicit`] does with a
-    /// schema of your own; what it says of rounds holds here too.
+    /// Asks the user to fill in a form with the fields of `T`, as [`Context::elicit`] does with
+    /// a schema of your own; the same holds for its rounds.
     ///
-    /// `T` is a struct of text, numbers, booleans and enums without data, `Vec`s of such enums, and
-    /// `Option`s of all of them: the protocol knows no other fields (elicitation §Requested
+    /// `T` is a struct of text, numbers, booleans and enums without data, `Vec`s of such enums,
+    /// and `Option`s of all of them: the protocol has no other fields (elicitation §Requested
     /// Schema). Doc comments describe them.
     ///
     /// ```
@@ -64,7 +64,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// As [`Context::elicit`]; and at once, before anybody is asked, if `T` cannot be a form.
+    /// As [`Context::elicit`]; also, before the user is asked, if `T` cannot be a form.
     pub async fn elicit_form<T: DeserializeOwned + JsonSchema>(
         &self,
         message: impl Into<String>,
@@ -119,7 +119,7 @@ fn fields_of<T: JsonSchema>() -> Result<Value> {
         ))
     };
     if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(bad("it is no struct".to_owned()));
+        return Err(bad("it is not a struct".to_owned()));
     }
     let mut properties = Map::new();
     for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -302,6 +302,6 @@ mod tests {
             assert!(error.contains("Nested<"), "{error}");
             assert!(error.contains("its field `inner` is not flat"), "{error}");
         }
-        assert!(why(fields_of::<String>()).contains("it is no struct"));
+        assert!(why(fields_of::<String>()).contains("it is not a struct"));
     }
 }

@@ -1,4 +1,4 @@
-//! The code that a user hands in, and how it runs.
+//! The user's code, and how it runs.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,8 +12,8 @@ pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A handler from an input to an output, and where it runs.
 pub(crate) enum Handler<I, O> {
-    /// In the connection's own task: for work that neither blocks nor waits. There is no channel
-    /// and no spawn between the read and the write.
+    /// In the connection's own task, without a channel or a spawn between the read and the write:
+    /// for work that neither blocks nor waits.
     Inline(Direct<I, O>),
     /// On a thread, one of the server's workers.
     Blocking(Direct<I, O>),

@@ -1,8 +1,8 @@
-//! What is wrong with arguments that their type does not take: which member, and what was expected.
+//! What is wrong with arguments that do not fit their type: which member, and what was expected.
 //!
-//! `serde` says what it expected, and of a member of the wrong type not which it was. Arguments are
-//! therefore parsed once more when they do not fit, and the way to the member is noted: only
-//! failures pay for that.
+//! `serde` says what it expected, but not which member has the wrong type. Arguments that do not
+//! fit are therefore parsed once more, and the path to the member is noted: only failures pay for
+//! that.
 
 use std::fmt::Display;
 
@@ -33,7 +33,7 @@ pub(crate) fn why<T: DeserializeOwned>(json: &[u8]) -> String {
 }
 
 /// For `#[serde(deserialize_with = …)]` beside `flatten`: members of a flattened type are copied
-/// before they are parsed, and the way to them would be lost.
+/// before they are parsed, and the path to them would be lost.
 ///
 /// # Errors
 /// As the type's own, with the name of the member.

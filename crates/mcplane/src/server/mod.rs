@@ -1,13 +1,13 @@
 //! MCP servers: what they offer, and how a connection is served.
 //!
 //! * [`Server`] — a server being put together (this file); [`Service`] — one that runs.
-//! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return,
-//!   `failure` — how they fail, `misfit` — what is wrong with arguments that their type does not take.
+//! * `tool`, `resource`, `prompt` — what is offered; `outcome` — what handlers return, `failure` —
+//!   how they fail, `misfit` — what is wrong with arguments that do not fit their type.
 //! * `state` — what handlers share.
 //! * `context` — how a handler talks to the client; `form` — forms from types.
 //! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
-//! * `pool` — where handlers run that block or wait; `refusals` — what is told whom it has no place for;
-//!   `rounds` — questions without a session.
+//! * `pool` — where handlers run that block or wait; `refusals` — the answers to calls beyond their
+//!   limits; `rounds` — questions without a session.
 //! * [`relay`] — requests that are passed on instead.
 
 mod batches;
@@ -86,7 +86,7 @@ use crate::transport::Transport;
 /// most servers have one page.
 const PAGE_SIZE: usize = 250;
 
-/// A server being put together.
+/// A server under construction.
 ///
 /// ```
 /// use mcplane::{NoArguments, Server, Tool};
@@ -153,7 +153,7 @@ impl Server {
         self
     }
 
-    /// One more icon.
+    /// Adds an icon.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.info.icons.push(icon);
@@ -174,7 +174,7 @@ impl Server {
         self
     }
 
-    /// Adds a tool. Two of one name are an error when the server starts.
+    /// Adds a tool. Two tools of one name are an error when the server starts.
     #[must_use]
     pub fn tool(mut self, tool: impl IntoTool) -> Self {
         let mut tool = tool.into_tool();
@@ -201,7 +201,7 @@ impl Server {
         self
     }
 
-    /// Adds a resource template. A URI is read by the first template that matches it.
+    /// Adds a resource template. A URI belongs to the first template that matches it.
     #[must_use]
     pub fn resource_template(mut self, template: impl IntoResourceTemplate) -> Self {
         let template = template.into_resource_template();
@@ -245,7 +245,7 @@ impl Server {
         self
     }
 
-    /// Does not offer `logging`; [`Context::log`] then says nothing.
+    /// Does not offer `logging`; [`Context::log`] then does nothing.
     #[must_use]
     pub const fn without_logging(mut self) -> Self {
         self.logging = false;
@@ -268,25 +268,25 @@ impl Server {
         self
     }
 
-    /// How many handlers of each of the two kinds wait for their turn; 256 if this is not called. Beyond
-    /// that the caller is told at once that the server is overloaded.
+    /// How many handlers of each of the two kinds may wait for their turn; 256 if this is not
+    /// called. Beyond that, the caller is told at once that the server is overloaded.
     #[must_use]
     pub const fn queue(mut self, queue: usize) -> Self {
         self.pool.queue = queue;
         self
     }
 
-    /// How long such a handler may run; 120 s if this is not called, `None` for ever. While it waits for
-    /// its client's answer to a question ([`Context::elicit`] and the like) its time does not run on; the
-    /// answer may take ten minutes.
+    /// How long such a handler may run; 120 s if this is not called, `None` for no limit. The time
+    /// during which it waits for its client's answer to a question ([`Context::elicit`] and the
+    /// like) does not count; the answer may take ten minutes.
     #[must_use]
     pub const fn handler_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.pool.timeout = timeout;
         self
     }
 
-    /// How many bytes of requests and answers may wait in memory; what the process may have
-    /// ([`Budget::default`]) if this is not called. Beyond it callers are told that the server is
+    /// How many bytes of requests and answers may wait in memory; the budget of the process
+    /// ([`Budget::default`]) if this is not called. Beyond it, callers are told that the server is
     /// overloaded.
     #[must_use]
     pub fn memory(mut self, budget: Budget) -> Self {
@@ -320,8 +320,8 @@ impl Server {
     /// Starts the server: from here on it can serve any number of connections.
     ///
     /// # Errors
-    /// The first thing that was wrong with what was registered: a schema that does not compile, a
-    /// name that is taken, a handler whose state is not there.
+    /// The first thing that is wrong with what was registered: a schema that does not compile, a
+    /// name that is taken, a handler whose state is missing.
     pub fn start(self) -> Result<Service> {
         if let Some(problem) = self.problem {
             return Err(problem);

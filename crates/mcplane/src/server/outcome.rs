@@ -34,7 +34,7 @@ pub trait IntoToolResult {
 }
 
 /// Structured output: the value as `structuredContent` with its schema as `outputSchema`, and as
-/// JSON text for clients that read no data.
+/// JSON text for clients that do not read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "a wrapper is its content")]
 pub struct Json<T>(pub T);

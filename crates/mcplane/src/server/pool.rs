@@ -1,8 +1,8 @@
 //! The bounded pools for handlers that block and for handlers that wait.
 //!
-//! `workers` run, `queue` wait for a worker or for their client's answer, and whoever comes after that is
-//! told at once that the server is overloaded: the reader of a connection never waits for a worker, so
-//! that pings and cancellations always pass.
+//! `workers` run, `queue` wait for a worker or for their client's answer, and further calls are
+//! told at once that the server is overloaded: the reader of a connection never waits for a worker,
+//! so that pings and cancellations always pass.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

@@ -37,7 +37,7 @@ pub struct Prompt {
     pub(crate) needs: Vec<Need>,
 }
 
-/// Whatever can be registered as a prompt: a [`Prompt`], or a function under `#[prompt]`.
+/// What can be registered as a prompt: a [`Prompt`], or a function under `#[prompt]`.
 pub trait IntoPrompt {
     /// The prompt.
     fn into_prompt(self) -> Prompt;
@@ -56,7 +56,7 @@ impl<F: FnOnce() -> Prompt> IntoPrompt for F {
 }
 
 impl Prompt {
-    /// Filled in in the connection's own task: for what neither blocks nor waits.
+    /// A prompt that neither blocks nor waits. It runs in the connection's own task.
     pub fn inline<R: IntoPromptResult>(
         name: &str,
         handler: impl Fn(&Context, PromptArguments) -> R + Send + Sync + 'static,
@@ -68,7 +68,7 @@ impl Prompt {
         Self::new(name, handler)
     }
 
-    /// Filled in by an async closure, as one of the server's workers.
+    /// A prompt that waits: an async closure. It runs as a task, as one of the server's workers.
     pub fn waiting<R, F, Fut>(name: &str, handler: F) -> Self
     where
         R: IntoPromptResult,
@@ -104,22 +104,22 @@ impl Prompt {
         self
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn argument(mut self, argument: PromptArgument) -> Self {
         self.definition.arguments.push(argument);
         self
     }
 
-    /// One more icon.
+    /// Adds an icon.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.definition.icons.push(icon);
         self
     }
 
-    /// Says that the handler takes the server's state of type `T`, so that its absence is an error
-    /// when the server starts. `#[prompt]` says it by itself.
+    /// Declares that the handler takes the server's state of type `T`, so that its absence is an
+    /// error when the server starts. `#[prompt]` does this automatically.
     #[must_use]
     pub fn needs_state<T: Send + Sync + 'static>(mut self) -> Self {
         self.needs.push(Need::of::<T>());

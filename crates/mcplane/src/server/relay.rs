@@ -26,7 +26,7 @@ use super::outlet::Outlet;
 pub use super::seal::Seal;
 use crate::error::{Error, Result};
 
-/// Answers what clients ask, mostly by asking somebody else. Nothing here may block or wait: it is
+/// Answers requests of clients, mostly by asking an upstream. Nothing here may block or wait: it is
 /// called in the connection's task.
 pub trait Relay: Send + Sync + 'static {
     /// What a connection that begins now is told of the server.
@@ -58,23 +58,23 @@ pub trait Relay: Send + Sync + 'static {
     fn ended(&self, caller: &Caller);
 }
 
-/// A request in flight somewhere else.
+/// A request in flight at an upstream.
 pub trait Cancel: Send + Sync {
     /// Nobody waits for the answer any more.
     fn cancel(&self);
 }
 
-/// Who asks.
+/// Who sent the request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Caller {
-    /// The connection, if it lasts longer than one request; a number that no other one has.
+    /// The connection, if it lasts longer than one request: a unique number.
     pub connection: Option<u64>,
-    /// Who the client is, where the transport knows.
+    /// Who the client is, if the transport knows.
     pub principal: Option<Arc<str>>,
 }
 
-/// A request to be passed on. It is answered exactly once: dropped without an answer, it answers
+/// A request to be passed on. It is answered exactly once: if dropped without an answer, it answers
 /// -32603 itself.
 pub struct Relayed {
     message: Message,
@@ -97,19 +97,19 @@ impl Relayed {
         &self.message
     }
 
-    /// What is asked.
+    /// The method.
     #[must_use]
     pub const fn method(&self) -> Method {
         self.method
     }
 
-    /// The revision that it is asked under.
+    /// The revision of the request.
     #[must_use]
     pub const fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Who asks.
+    /// Who sent the request.
     #[must_use]
     pub const fn caller(&self) -> &Caller {
         &self.caller
@@ -127,7 +127,7 @@ impl Relayed {
         self.client_info.as_deref()
     }
 
-    /// The least severe log messages that the client wants to hear of; `None` is silence.
+    /// The least severe log messages that the client wants; `None` for none.
     #[must_use]
     pub const fn log_level(&self) -> Option<&LogLevel> {
         self.level.as_ref()
@@ -151,7 +151,7 @@ impl Relayed {
         self.finish(Reply { message, outcome });
     }
 
-    /// Answers with an error; with one that says that there is too much to do perhaps not at once.
+    /// Answers with an error; an overload error may be delayed.
     pub fn fail(mut self, error: &ErrorObject) {
         let reply = self.error(error);
         if error.code != Code::OVERLOADED {
@@ -189,7 +189,8 @@ impl Relayed {
         self.outlet.note(Event::Note(self.id.clone(), notification));
     }
 
-    /// The way to the client for what belongs to no request, as long as its connection lasts.
+    /// The way to the client for messages that belong to no request, as long as its connection
+    /// lasts.
     #[must_use]
     pub fn line(&self) -> Line {
         Line(self.outlet.clone())
@@ -204,7 +205,7 @@ impl Relayed {
         ask(&self.outlet, self.id.clone(), method, params)
     }
 
-    /// Takes back what was asked for this request and nobody waits for any more: every [`Asking`]
+    /// Withdraws the questions of this request that no longer have a receiver: every [`Asking`]
     /// that was dropped. The client is told why.
     pub fn take_back(&self, reason: &str) {
         if self.id.is_some() {
@@ -243,7 +244,7 @@ impl Line {
         ask(&self.0, None, method, params)
     }
 
-    /// Takes back what was asked here, as [`Relayed::take_back`] does.
+    /// Withdraws questions that were asked here, as [`Relayed::take_back`] does.
     pub fn take_back(&self, reason: &str) {
         self.0.send(Event::TakeBack(None, reason.to_owned()));
     }
@@ -288,11 +289,11 @@ impl fmt::Debug for Relayed {
 pub struct Asking(oneshot::Receiver<Result<Bytes, ErrorObject>>);
 
 impl Asking {
-    /// The answer, as JSON text. Dropping the future does not take the question back;
+    /// The answer, as JSON text. Dropping the future does not withdraw the question;
     /// [`Relayed::take_back`] and the end of the request do.
     ///
     /// # Errors
-    /// What the client answered with, or that it did not answer in time or is gone.
+    /// The client's error, or that the client did not answer in time or is gone.
     pub async fn answer(self) -> Result<Bytes, ErrorObject> {
         let gone = |_| ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone");
         self.0.await.unwrap_or_else(|error| Err(gone(error)))

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ResourceRequest {
-    /// The URI that was asked for.
+    /// The requested URI.
     pub uri: String,
     /// Variables by name, percent-decoded.
     pub variables: Vec<(String, String)>,
@@ -63,7 +63,7 @@ macro_rules! resource_kinds {
         }
 
         impl $kind {
-            /// Read in the connection's own task: for what neither blocks nor waits.
+            /// Reads in the connection's own task: for work that neither blocks nor waits.
             pub fn inline<R: IntoResourceResult>(
                 $address: &str,
                 name: &str,
@@ -76,7 +76,7 @@ macro_rules! resource_kinds {
                 Self::new($address, name, Handler::Inline(Arc::new(run)))
             }
 
-            /// Read on a thread of the pool: for what blocks.
+            /// Reads on a thread of the pool: for work that blocks.
             pub fn blocking<R: IntoResourceResult>(
                 $address: &str,
                 name: &str,
@@ -89,7 +89,7 @@ macro_rules! resource_kinds {
                 Self::new($address, name, Handler::Blocking(Arc::new(run)))
             }
 
-            /// Read by an async closure, as one of the server's workers.
+            /// Reads in an async closure, as one of the server's workers.
             pub fn waiting<R, F, Fut>($address: &str, name: &str, handler: F) -> Self
             where
                 R: IntoResourceResult,
@@ -133,14 +133,14 @@ macro_rules! resource_kinds {
                 self
             }
 
-            /// For whom it is and how much it matters.
+            /// Its audience and priority.
             #[must_use]
             pub fn annotations(mut self, annotations: Annotations) -> Self {
                 self.definition.annotations = Some(annotations);
                 self
             }
 
-            /// One more icon.
+            /// Adds an icon.
             #[must_use]
             pub fn icon(mut self, icon: Icon) -> Self {
                 self.definition.icons.push(icon);
@@ -154,8 +154,8 @@ macro_rules! resource_kinds {
                 self
             }
 
-            /// Says that the handler takes the server's state of type `T`, so that its absence is an error
-            /// when the server starts. `#[resource]` says it by itself.
+            /// Declares that the handler takes the server's state of type `T`, so that its
+            /// absence is an error when the server starts. `#[resource]` does this automatically.
             #[must_use]
             pub fn needs_state<T: Send + Sync + 'static>(mut self) -> Self {
                 self.needs.push(Need::of::<T>());

@@ -3,7 +3,7 @@
 //! A handler that asks is stopped; the call ends with `input_required`. When the client sends the
 //! call again with its answers, the handler runs again from its start and finds them. The answers
 //! of earlier rounds travel inside `requestState`, sealed: an HMAC over them, the request that they
-//! belong to, who asked, and when the seal expires. The server keeps nothing.
+//! belong to, the principal, and when the seal expires. The server keeps nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -1,4 +1,5 @@
-//! What a server behind a relay wants to have back, for the client who got it and nobody else.
+//! The sealed state that a server behind a relay expects back from the same client, and from no
+//! other.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -25,22 +26,22 @@ impl std::fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// Seals that are void in every other process.
+    /// Seals with a random key, which are void in every other process.
     ///
     /// # Errors
-    /// The operating system has no randomness to give.
+    /// The operating system provides no randomness.
     pub fn random() -> Result<Self> {
         SealKey::random().map(Self)
     }
 
-    /// Seals that hold wherever the secret is the same.
+    /// Seals with a given secret, valid wherever the secret is the same.
     #[must_use]
     pub fn of_secret(secret: &[u8]) -> Self {
         Self(SealKey::new(Sha256::digest(secret).into()))
     }
 
-    /// Seals the state that `server` gave for a request. `json` is the JSON text of a string; what
-    /// comes back is a string, or `None` if it would be longer than [`REQUEST_STATE_BYTES_MAX`].
+    /// Seals the state that `server` gave for a request. `json` is the JSON text of a string; the
+    /// result is a string, or `None` if it would be longer than [`REQUEST_STATE_BYTES_MAX`].
     #[must_use]
     pub fn close(&self, json: &str, server: &str, request: &Relayed) -> Option<String> {
         let inner = json.strip_prefix('"')?.strip_suffix('"')?;
@@ -55,8 +56,8 @@ impl Seal {
         (sealed.len() <= REQUEST_STATE_BYTES_MAX).then_some(sealed)
     }
 
-    /// The JSON text that was sealed, byte for byte, if the seal is genuine, of this server, this
-    /// principal and this request, and in time.
+    /// The JSON text that was sealed, byte for byte, if the seal is genuine, belongs to this
+    /// server, principal and request, and has not expired.
     #[must_use]
     pub fn open(&self, sealed: &str, server: &str, request: &Relayed) -> Option<String> {
         let (expires_s, rest) = sealed.strip_prefix(PREFIX)?.split_once('.')?;

@@ -98,15 +98,15 @@ impl std::fmt::Debug for Audience {
 }
 
 impl Service {
-    /// A server that passes on what it is asked.
+    /// A server that passes requests on.
     ///
     /// # Errors
-    /// The operating system has no randomness to give, or the name is not JSON.
+    /// The operating system provides no randomness, or the name is not JSON.
     pub fn relay(relay: Arc<dyn Relay>) -> Result<Self> {
         Self::relay_within(relay, Budget::default())
     }
 
-    /// As [`Service::relay`], with so much memory for what waits.
+    /// As [`Service::relay`], with a budget for messages that wait.
     ///
     /// # Errors
     /// As [`Service::relay`].
@@ -122,7 +122,7 @@ impl Service {
         &self.0.budget
     }
 
-    /// Tells every client which lists are not what they were.
+    /// Tells every client which lists have changed.
     pub fn lists_changed(&self, tools: bool, prompts: bool, resources: bool) {
         for (changed, change) in
             [(tools, Change::Tools), (prompts, Change::Prompts), (resources, Change::Resources)]
@@ -134,7 +134,7 @@ impl Service {
         }
     }
 
-    /// Serves one connection until the peer closes it. What is in flight then gets a moment to
+    /// Serves one connection until the peer closes it. Requests in flight then get a moment to
     /// finish.
     ///
     /// Cancel safe in that nothing is left behind: dropping the future ends the connection.
@@ -156,7 +156,7 @@ impl Service {
     /// Adds a tool, or replaces the one of this name, and tells every client.
     ///
     /// # Errors
-    /// If its schema does not compile, its state is not there, or the server began without tools:
+    /// If its schema does not compile, its state is missing, or the server started without tools:
     /// the capability cannot be declared afterwards.
     pub fn add_tool(&self, tool: impl IntoTool) -> Result<()> {
         self.must_offer("tools", self.0.config.features.tools)?;
@@ -168,7 +168,7 @@ impl Service {
         Ok(())
     }
 
-    /// Takes a tool away and tells every client. `false` if there was none.
+    /// Removes a tool and tells every client. `false` if there was none.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.change(Change::Tools, |catalog| catalog.tools.remove(name)).is_some()
     }
@@ -176,7 +176,7 @@ impl Service {
     /// Adds a prompt, or replaces the one of this name, and tells every client.
     ///
     /// # Errors
-    /// If the server began without prompts, or has not the state that it needs.
+    /// If the server started without prompts, or lacks the state that it needs.
     pub fn add_prompt(&self, prompt: impl IntoPrompt) -> Result<()> {
         self.must_offer("prompts", self.0.config.features.prompts)?;
         let prompt = Arc::new(prompt.into_prompt());
@@ -186,7 +186,7 @@ impl Service {
         Ok(())
     }
 
-    /// Takes a prompt away and tells every client. `false` if there was none.
+    /// Removes a prompt and tells every client. `false` if there was none.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.change(Change::Prompts, |catalog| catalog.prompts.remove(name)).is_some()
     }
@@ -194,7 +194,7 @@ impl Service {
     /// Adds a resource, or replaces the one of this URI, and tells every client.
     ///
     /// # Errors
-    /// If the server began without resources, or has not the state that it needs.
+    /// If the server started without resources, or lacks the state that it needs.
     pub fn add_resource(&self, resource: impl IntoResource) -> Result<()> {
         self.must_offer("resources", self.0.config.features.resources)?;
         let resource = Arc::new(resource.into_resource());
@@ -204,7 +204,7 @@ impl Service {
         Ok(())
     }
 
-    /// Takes a resource away and tells every client. `false` if there was none.
+    /// Removes a resource and tells every client. `false` if there was none.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.change(Change::Resources, |catalog| catalog.resources.remove(uri)).is_some()
     }
@@ -215,8 +215,9 @@ impl Service {
         let _ = self.0.changes.send(Change::Resource(uri.into(), None));
     }
 
-    /// As [`Service::resource_updated`], of a server that passes on what it is asked: tells only
-    /// those for whom `is_meant` holds. It is called in each connection's task, and may not wait.
+    /// As [`Service::resource_updated`], for a server that passes requests on: tells only the
+    /// subscribers for which `is_meant` holds. It is called in each connection's task, and may not
+    /// wait.
     pub fn resource_updated_for(
         &self,
         uri: impl Into<String>,

@@ -32,12 +32,12 @@ use crate::error::{Error, Result};
 /// let server = Server::new("demo", "1.0.0").state(Visits::default()).tool(visit);
 /// ```
 ///
-/// A server has one value of a type, and any number of types. That each handler's state is there is
-/// checked when the server starts.
+/// A server has one value of a type, and any number of types. The server checks when it starts that
+/// the state of each handler exists.
 pub struct State<T>(Arc<T>);
 
 impl<T> State<T> {
-    /// State of its own, to call a handler without a server.
+    /// State to call a handler with, without a server.
     pub fn new(value: T) -> Self {
         Self(Arc::new(value))
     }
@@ -64,8 +64,8 @@ impl<T: fmt::Debug> fmt::Debug for State<T> {
 }
 
 impl Server {
-    /// Shares a value with every handler, which takes it as a parameter of type
-    /// [`State`]: `db: &State<Db>`. One value of a type; before or after what needs it.
+    /// Shares a value with every handler, which takes it as a parameter of type [`State`]:
+    /// `db: &State<Db>`. There is one value of each type; the order of the calls does not matter.
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         if let Err(error) = self.states.insert(value) {

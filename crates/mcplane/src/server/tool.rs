@@ -42,7 +42,7 @@ pub struct Tool {
 #[non_exhaustive]
 pub struct NoArguments {}
 
-/// Whatever can be registered as a tool: a [`Tool`], or a function under `#[tool]`.
+/// What can be registered as a tool: a [`Tool`], or a function under `#[tool]`.
 pub trait IntoTool {
     /// The tool.
     fn into_tool(self) -> Tool;
@@ -61,8 +61,8 @@ impl<F: FnOnce() -> Tool> IntoTool for F {
 }
 
 impl Tool {
-    /// A tool that neither blocks nor waits. It runs in the connection's own task: the fastest way,
-    /// and one slow call of it holds up the whole connection.
+    /// A tool that neither blocks nor waits. It runs in the connection's own task. This is the
+    /// fastest way, but a slow call delays the whole connection.
     pub fn inline<A, R>(
         name: &str,
         handler: impl Fn(&Context, A) -> R + Send + Sync + 'static,
@@ -136,14 +136,14 @@ impl Tool {
         self
     }
 
-    /// Hints on what the tool does to the world.
+    /// Hints about the effects of the tool.
     #[must_use]
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);
         self
     }
 
-    /// One more icon.
+    /// Adds an icon.
     #[must_use]
     pub fn icon(mut self, icon: Icon) -> Self {
         self.definition.icons.push(icon);
@@ -157,24 +157,25 @@ impl Tool {
         self
     }
 
-    /// Another input schema than that of the handler's type: JSON Schema 2020-12, as JSON text that
-    /// is listed byte for byte. Needs the feature `schema`: without it the server does not start.
+    /// An input schema in place of that of the handler's type: JSON Schema 2020-12, as JSON text
+    /// that is listed byte for byte. Needs the feature `schema`: without it the server does not
+    /// start.
     #[must_use]
     pub fn input_schema(mut self, schema: Box<RawValue>) -> Self {
         self.input = Some(schema);
         self
     }
 
-    /// Another output schema than that of the handler's type. Needs the feature `schema`: without it
-    /// the server does not start.
+    /// An output schema in place of that of the handler's type. Needs the feature `schema`: without
+    /// it the server does not start.
     #[must_use]
     pub fn output_schema(mut self, schema: Box<RawValue>) -> Self {
         self.output = Some(schema);
         self
     }
 
-    /// Says that the handler takes the server's state of type `T`, so that its absence is an error
-    /// when the server starts. `#[tool]` says it by itself.
+    /// Declares that the handler takes the server's state of type `T`, so that its absence is an
+    /// error when the server starts. `#[tool]` does this automatically.
     #[must_use]
     pub fn needs_state<T: Send + Sync + 'static>(mut self) -> Self {
         self.needs.push(Need::of::<T>());
@@ -276,7 +277,7 @@ impl CompiledTool {
     }
 }
 
-/// The arguments of a call: JSON text until somebody parses it.
+/// The arguments of a call: JSON text until it is parsed.
 #[derive(Clone, Debug)]
 pub struct Arguments(Bytes);
 

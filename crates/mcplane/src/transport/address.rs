@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use crate::error::Error;
 
-/// `127.0.0.1:0`, `localhost:8765`, `[::1]:8765` or `unix:/run/mcp.sock`. Port 0 lets the system
-/// choose one.
+/// `127.0.0.1:0`, `localhost:8765`, `[::1]:8765` or `unix:/run/mcp.sock`. With port 0, the system
+/// chooses one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Address {
@@ -35,7 +35,7 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
             Error::misuse(format!(
-                "`{text}` is no address: {why}; write `127.0.0.1:8765`, `[::1]:8765` or \
+                "`{text}` is not an address: {why}; write `127.0.0.1:8765`, `[::1]:8765` or \
                  `unix:/path/to.sock`"
             ))
         };

@@ -5,7 +5,7 @@ use tokio::io::{DuplexStream, ReadHalf, WriteHalf};
 use super::Transport;
 use crate::error::Result;
 
-/// Bytes that one direction holds before its writer waits: as much as a pipe of Linux.
+/// Bytes that one direction holds before its writer waits: the same as a Linux pipe.
 pub const BUFFER_BYTES: usize = 64 * 1024;
 
 /// One end of a pair.

@@ -1,4 +1,4 @@
-//! What two MCP programs talk over.
+//! The transports that MCP programs use.
 //!
 //! Streams that carry one message per line:
 //!
@@ -7,7 +7,7 @@
 //! * [`process`] — a server that is started as a child process.
 //! * [`tcp`], [`unix`] — sockets.
 //!
-//! And what needs more than lines:
+//! And those that need more than lines:
 //!
 //! * [`websocket`] — one message per text frame, subprotocol `mcp`.
 //! * [`http`] — Streamable HTTP in both eras, and HTTP+SSE.
@@ -41,7 +41,7 @@ use crate::error::Result;
 
 /// A connected byte stream in two halves that carries one message per line.
 ///
-/// The halves may fail at any time; whoever drives them maps that to the end of the connection.
+/// The halves may fail at any time, which ends the connection.
 pub trait Transport: Send + 'static {
     /// Where the peer's messages come from.
     type Reader: AsyncRead + Send + Unpin + 'static;
@@ -56,12 +56,12 @@ pub trait Transport: Send + 'static {
 }
 
 /// Sends what waits in `output`, and flushes the stream behind it. `Ready(Ok)` when something was
-/// sent and more waits, or when all is done; until then whoever calls it may add more.
+/// sent and more waits, or when all is done; until then the caller may add more.
 ///
 /// Nothing is lost when it is not polled again: `output` remembers how far it came.
 ///
 /// # Errors
-/// The stream takes nothing more.
+/// The stream accepts no more bytes.
 pub fn poll_send(
     output: &mut Output,
     writer: &mut (impl AsyncWrite + Unpin),

@@ -1,4 +1,4 @@
-//! A server that is started as a child process, talked to over its standard input and output.
+//! A server that is started as a child process, and spoken to over its standard input and output.
 
 use std::fmt;
 use std::io;
@@ -40,7 +40,7 @@ impl Process {
         Self { command, grace: STOP_GRACE }
     }
 
-    /// The same with another patience than [`STOP_GRACE`].
+    /// The same with another grace period than [`STOP_GRACE`].
     #[must_use]
     pub const fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -50,8 +50,7 @@ impl Process {
     /// Starts the server: the process, its stdout and its stdin.
     ///
     /// # Errors
-    /// [`Error::is_spawn`]: the message names the command and says
-    /// what to do.
+    /// [`Error::is_spawn`]: the message names the command and says what to do about it.
     pub fn start(&self) -> Result<(Running, ProcessReader, ProcessWriter)> {
         let mut child = self.command.spawn()?;
         // Both pipes are always there: `Command` asks for them.
@@ -109,7 +108,7 @@ impl Running {
     /// Stops the process: waits for it to end by itself (drop the writer first: that closes its
     /// stdin), then SIGTERM, then SIGKILL to the group, with a grace before each.
     ///
-    /// Cancelling leaves the ladder at the rung reached; dropping `self` then kills.
+    /// If cancelled, it stays at the step reached; dropping `self` then kills the group.
     pub async fn stop(&mut self) -> Exit {
         self.child.stop(self.grace).await
     }

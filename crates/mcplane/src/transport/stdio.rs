@@ -1,8 +1,8 @@
 //! This process's own standard input and output as a transport.
 //!
-//! The server takes the two descriptors for itself: what else in the process prints to standard
-//! output ends up on standard error, since one stray line would break the protocol. Reads and
-//! writes go straight to the pipe; `tokio::io::stdin` would hop through a thread pool for each.
+//! The server takes the two descriptors for itself: anything else that the process prints to
+//! standard output goes to standard error, since one stray line would break the protocol. Reads and
+//! writes go straight to the pipe; `tokio::io::stdin` would go through a thread pool for each.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;

@@ -1,7 +1,7 @@
 //! TCP: one message per line, as on stdio.
 //!
-//! No authentication and, without a listener's TLS, no secrecy: for this machine, or networks that
-//! have both already.
+//! No authentication and, without a listener's TLS, no secrecy: for this machine, or for networks
+//! that have both already.
 //!
 //! ```no_run
 //! use mcplane::transport::listen::{Limits, Listener};
@@ -41,8 +41,8 @@ pub struct Tcp(TcpStream);
 /// Connects to a server at `host:port`. Cancel safe.
 ///
 /// # Errors
-/// The address is none ([`Error::is_misuse`]), nobody answers there ([`Error::is_io`]), or not
-/// within [`CONNECT_TIMEOUT`] ([`Error::is_timeout`]).
+/// The address is invalid ([`Error::is_misuse`]), the connection is refused ([`Error::is_io`]), or
+/// it takes longer than [`CONNECT_TIMEOUT`] ([`Error::is_timeout`]).
 pub async fn connect(address: &str) -> Result<Tcp> {
     match address.parse()? {
         Address::Tcp { host, port } => stream(&host, port).await.map(Tcp),

@@ -1,7 +1,7 @@
 //! TLS: certificates that are read again when they change.
 //!
-//! rustls with aws-lc-rs, TLS 1.2 and 1.3. There is no way to leave out the check of a server's
-//! certificate: give [`ClientTls::ca_pem_file`] the authority that signed it.
+//! rustls with aws-lc-rs, TLS 1.2 and 1.3. The check of a server's certificate cannot be turned
+//! off: give [`ClientTls::ca_pem_file`] the authority that signed it.
 
 use std::fmt;
 use std::fs;
@@ -21,17 +21,16 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 use crate::error::{Error, Result};
 
-/// How often the files of a certificate are looked at, at most: when a connection comes.
+/// How often, at most, the files of a certificate are checked when a connection arrives.
 pub const RELOAD_EVERY: Duration = Duration::from_secs(2);
 
 /// How long a client waits for the handshake.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The server's side: a certificate and its key, from files. Clones share both.
+/// The server side: a certificate and its key, from files. Clones share both.
 ///
-/// Files that change are read again, without a pause for anybody: connections take the new
-/// certificate from the next handshake on. Files that make no sense change nothing;
-/// [`ServerTls::problem`] then says why.
+/// Files that change are read again without interrupting connections: the next handshake uses the
+/// new certificate. Invalid files change nothing; [`ServerTls::problem`] then says why.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -42,8 +41,8 @@ impl ServerTls {
     /// Reads a certificate with its chain, and its key.
     ///
     /// # Errors
-    /// A file cannot be read, has nothing of its kind in it, or the two do not belong together.
-    /// The error names the file.
+    /// A file cannot be read or lacks a certificate or key, or the two do not match. The error
+    /// names the file.
     pub fn from_pem_files(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self> {
         let files = [certificate.as_ref().to_owned(), key.as_ref().to_owned()];
         let certificate = Arc::new(Certificate::read(files)?);
@@ -62,10 +61,10 @@ impl ServerTls {
         self
     }
 
-    /// Makes the server's side of the handshake. Has no time limit of its own.
+    /// Performs the server side of the handshake. It has no time limit of its own.
     ///
     /// # Errors
-    /// The client speaks no TLS or none of ours, or goes away.
+    /// The client does not speak TLS, shares no version or cipher suite, or goes away.
     pub async fn accept<S>(&self, stream: S) -> io::Result<server::TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -74,7 +73,7 @@ impl ServerTls {
         TlsAcceptor::from(Arc::clone(&self.config)).accept(stream).await
     }
 
-    /// Why the newest files are not in use, if they are not.
+    /// Why the newest files are not in use; `None` if they are.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         self.certificate.files.lock().unwrap_or_else(PoisonError::into_inner).problem.clone()
@@ -148,7 +147,7 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The client's side: whom to trust. Clones share it.
+/// The client side: which authorities to trust. Clones share it.
 #[derive(Clone)]
 pub struct ClientTls {
     roots: RootCertStore,
@@ -159,7 +158,7 @@ impl ClientTls {
     /// Trusts the authorities that this system trusts.
     ///
     /// # Errors
-    /// If the TLS library cannot be set up, which does not depend on this system.
+    /// If the TLS library cannot be set up.
     pub fn new() -> Result<Self> {
         let mut roots = RootCertStore::empty();
         // A system without authorities is no error: the server's may come with `ca_pem_file`.
@@ -191,11 +190,11 @@ impl ClientTls {
         self
     }
 
-    /// Makes the client's side of the handshake, within [`HANDSHAKE_TIMEOUT`]. `host` is the name
+    /// Performs the client side of the handshake, within [`HANDSHAKE_TIMEOUT`]. `host` is the name
     /// or the address that the certificate must be for.
     ///
     /// # Errors
-    /// The server speaks no TLS, or its certificate is not trusted or is for another host.
+    /// The server does not speak TLS, or its certificate is not trusted or is for another host.
     pub async fn connect<S>(&self, host: &str, stream: S) -> io::Result<client::TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! Unix sockets: one message per line, as on stdio. Who may connect is a matter of the file's mode.
+//! Unix sockets: one message per line, as on stdio. The file's mode decides who may connect.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -21,9 +21,9 @@ pub struct Unix(UnixStream);
 /// Connects to the server that listens at `path`. Cancel safe.
 ///
 /// # Errors
-/// There is no such socket, nobody listens, or this user may not connect ([`Error::is_io`]); or
-/// the server does not accept within [`CONNECT_TIMEOUT`](super::tcp::CONNECT_TIMEOUT)
-/// ([`Error::is_timeout`]).
+/// There is no such socket, no server listens on it, or this user may not connect
+/// ([`Error::is_io`]); or the server does not accept within
+/// [`CONNECT_TIMEOUT`](super::tcp::CONNECT_TIMEOUT) ([`Error::is_timeout`]).
 pub async fn connect(path: impl AsRef<Path>) -> Result<Unix> {
     let path = path.as_ref();
     within(&format!("unix:{}", path.display()), UnixStream::connect(path)).await.map(Unix)

@@ -125,7 +125,7 @@ async fn the_client_refuses_a_server_that_breaks_the_handshake() {
     for (answer, why) in [
         ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n".to_owned(), "200"),
         (ANSWER.to_owned() + "sec-websocket-accept: wrong\r\n", "does not answer our key"),
-        (ANSWER.replace("websocket", "h2c"), "no WebSocket"),
+        (ANSWER.replace("websocket", "h2c"), "other than WebSocket"),
         (ANSWER.to_owned() + "{accept}sec-websocket-extensions: x\r\n", "extension"),
         (ANSWER.to_owned() + "{accept}sec-websocket-protocol: soap\r\n", "subprotocol"),
     ] {

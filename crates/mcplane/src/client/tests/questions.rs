@@ -180,7 +180,7 @@ async fn what_cannot_be_answered_ends_the_call_here() {
     for (question, why) in [
         (form(), "does not handle forms"),
         (sampling(), "the user said no"),
-        (json!({"method": "no/such"}), "no question of the protocol"),
+        (json!({"method": "no/such"}), "not a question of the protocol"),
     ] {
         let asked = json!({"resultType": "input_required", "inputRequests": {"q": question}});
         let (result, _) = tokio::join!(client.call_tool("x", &()), fake.serve("tools/call", asked));

@@ -1,4 +1,4 @@
-//! How long a server wants to be left alone (RFC 9110 §10.2.3).
+//! How long a server asks clients to wait (RFC 9110 §10.2.3).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

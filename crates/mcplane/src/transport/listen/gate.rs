@@ -1,4 +1,4 @@
-//! How many connections may come in a second.
+//! The rate of new connections.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

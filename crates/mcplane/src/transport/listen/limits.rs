@@ -45,39 +45,39 @@ impl Default for Limits {
 
 impl Limits {
     /// Connections at the same time; 16,384 unless set. Each costs a descriptor, a task and its
-    /// buffers: see that the process may open as many files. Where all places are taken, a new
-    /// connection gets the place of the one that has been silent, or refused as no guest, for
-    /// longest; if there is none of these, it is refused itself.
+    /// buffers: make sure that the process may open as many files. When all are taken, a new
+    /// connection replaces the one that has been silent, or not admitted, for longest; if there is
+    /// none, it is refused itself.
     pub const fn connections_max(mut self, connections: usize) -> Self {
         self.connections_max = connections;
         self
     }
 
-    /// New connections per second of one client's address (of IPv6: of its network of 64 bits), over
-    /// longer times; 100 unless set, 0 for no limit. All clients together may have eight times as
-    /// many. A connection counts with its first byte. A client that connects for each call is
-    /// slowed down before it takes the server from the others.
+    /// New connections per second from one client address (for IPv6, from its /64 network), in the
+    /// long run; 100 unless set, 0 for no limit. All clients together may have eight times as many.
+    /// A connection counts from its first byte. A client that connects for each call is slowed down
+    /// before it takes the server from the others.
     pub const fn accepts_per_s(mut self, connections: u32) -> Self {
         self.accepts_per_s = connections;
         self
     }
 
-    /// New connections of one address at once, after a pause; 200 unless set. A fleet that restarts together
-    /// should get in.
+    /// New connections from one address at once, after a pause; 200 unless set. A fleet that
+    /// restarts together should get in.
     pub const fn accepts_burst(mut self, connections: u32) -> Self {
         self.accepts_burst = connections;
         self
     }
 
-    /// Whether an address may be bound that other machines can reach; not unless set.
+    /// Whether an address that other machines can reach may be bound; `false` unless set.
     pub const fn public(mut self, yes: bool) -> Self {
         self.public = yes;
         self
     }
 
-    /// Whether other users of this machine may use a Unix socket, where its file lets them; not
-    /// unless set: then only this process's user and root are served, whatever became of the file's
-    /// mode, and others are hung up on.
+    /// Whether other users of this machine may use a Unix socket, if its file lets them; `false`
+    /// unless set. Then only this process's user and root are served, whatever the mode of the
+    /// file, and others are disconnected.
     pub const fn any_user(mut self, yes: bool) -> Self {
         self.any_user = yes;
         self
@@ -96,30 +96,30 @@ impl Limits {
         self
     }
 
-    /// How long a connection may carry no byte in either direction before it is closed; `None`,
-    /// no limit, unless set: on a stream the client has no other connection to come back on, and a
+    /// How long a connection may carry no byte in either direction before it is closed; `None`, no
+    /// limit, unless set: a client that speaks lines has no other connection to come back on, and a
     /// call or a subscription may rightly be silent for long. Set it above the longest call.
     pub const fn idle(mut self, limit: Option<Duration>) -> Self {
         self.idle = limit;
         self
     }
 
-    /// How long a client may refuse to take a single byte of what waits for it; 30 s unless set.
-    /// Answers that nobody reads are memory that nobody else has.
+    /// How long a client may take not a single byte of what waits for it; 30 s unless set. Answers
+    /// that a client does not read take memory from the others.
     pub const fn stall(mut self, limit: Duration) -> Self {
         self.stall = limit;
         self
     }
 
-    /// How long what is in flight may still go on when the client has closed its side; 1 s unless
-    /// set. TCP cannot tell a client that has gone from one that only has nothing more to say
-    /// (`… | nc -N host port`), so the last answers get a moment, and then all is cancelled.
+    /// How long requests in flight may go on after the client has closed its side; 1 s unless set.
+    /// TCP cannot tell a client that has gone from one that has nothing more to send
+    /// (`… | nc -N host port`), so the last answers get a moment, and then everything is cancelled.
     pub const fn half_closed(mut self, limit: Duration) -> Self {
         self.half_closed = limit;
         self
     }
 
-    /// How long connections may still finish what is in flight at shutdown; 5 s unless set.
+    /// How long connections may finish requests in flight at shutdown; 5 s unless set.
     pub const fn drain(mut self, limit: Duration) -> Self {
         self.drain = limit;
         self

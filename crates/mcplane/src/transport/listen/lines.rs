@@ -16,14 +16,14 @@ use crate::transport::Transport;
 /// message per line in both directions, as on stdio.
 ///
 /// * A connection beyond the [`Limits`] is closed at once.
-/// * A connection on which a line comes that is neither a JSON object nor an array is closed, and
-///   nothing after that line is read: a page could otherwise make a browser call tools here, with a
-///   `POST` whose head is skipped and whose body is a call.
-/// * When a client goes away, what it has in flight is cancelled after [`Limits::half_closed`].
-/// * At shutdown the listener is closed, what is in flight may finish within [`Limits::drain`], and
-///   whatever is left is cancelled.
+/// * A connection is closed at the first line that is neither a JSON object nor an array, and
+///   nothing after that line is read: a web page could otherwise make a browser call tools here,
+///   with a `POST` whose head is skipped and whose body is a call.
+/// * When a client goes away, its requests in flight are cancelled after [`Limits::half_closed`].
+/// * At shutdown the listener is closed, requests in flight may finish within [`Limits::drain`],
+///   and the rest is cancelled.
 ///
-/// Cancel safe: dropped, it closes the listener and every connection.
+/// Cancel safe: dropping the future closes the listener and every connection.
 pub async fn serve(listener: Listener, service: Service, shutdown: impl Future<Output = ()>) {
     let limits = listener.limits().clone();
     let connections = Connections::accept_until(listener, shutdown, |incoming, end| {

@@ -5,11 +5,11 @@
 //! * [`serve`] — one message per line, on every connection.
 //!
 //! A connection beyond a bound is not left waiting in the kernel: it is accepted and marked
-//! [`Admission::Refused`], so that whoever serves it can say so (503 on HTTP) or hang up at once.
+//! [`Admission::Refused`], so that the server can say so (503 on HTTP) or hang up at once.
 //!
-//! Nobody is kept out by connections that say nothing: new ones are counted by their first byte, for
-//! each client's address, and where no place is free, the one that has been of no use for longest
-//! gives its own up.
+//! Connections that say nothing keep no client out: new ones are counted from their first byte, per
+//! client address, and when no place is free, the connection that has been useless for longest is
+//! replaced.
 
 mod connections;
 mod gate;
@@ -88,12 +88,12 @@ enum Socket {
 }
 
 impl Listener {
-    /// Binds `address`. A Unix socket is for its owner only (mode 0600); the file of one that
-    /// nobody listens on any more is replaced.
+    /// Binds `address`. A Unix socket is for its owner only (mode 0600); a file that is left over
+    /// from a dead listener is replaced.
     ///
     /// # Errors
-    /// The address cannot be bound, somebody else listens there, or it is open to other machines
-    /// and [`Limits::public`] does not say that it may be ([`Error::is_misuse`]).
+    /// The address cannot be bound, another process listens there, or other machines can reach it
+    /// and [`Limits::public`] does not allow that ([`Error::is_misuse`]).
     pub async fn bind(address: &Address, limits: Limits) -> Result<Self> {
         let (socket, address) = match address {
             Address::Tcp { host, port } => {
@@ -127,7 +127,7 @@ impl Listener {
         self
     }
 
-    /// The address that is bound: the real port where port 0 was asked for.
+    /// The bound address, with the real port if port 0 was requested.
     #[must_use]
     pub const fn local_address(&self) -> &Address {
         &self.address
@@ -236,20 +236,20 @@ impl Incoming {
         self.peer
     }
 
-    /// Whether there is a place for it. The rate of new connections is a matter of
-    /// [`handshake`](Self::handshake), for who says nothing does not count.
+    /// Whether there is a place for it. [`handshake`](Self::handshake) checks the rate of new
+    /// connections, because a silent connection does not count.
     #[must_use]
     pub const fn admission(&self) -> Admission {
         self.admission
     }
 
-    /// The stream, once its client has begun to speak, and after the TLS handshake if there is one
-    /// to make: call it in the connection's own task, so that a slow client holds up nobody. Keep
-    /// the [`Permit`] for as long as the connection lives. Until then the place may be lost to a
-    /// newer connection.
+    /// The stream, once its client has sent something, and after the TLS handshake if there is one.
+    /// Call it in the connection's own task, so that a slow client delays no other. Keep the
+    /// [`Permit`] for as long as the connection lives. Until this returns, the place may be lost to
+    /// a newer connection.
     ///
     /// # Errors
-    /// The client says nothing within [`Limits::first_byte`], there are too many like it, or the
+    /// The client sends nothing within [`Limits::first_byte`], there are too many like it, or the
     /// handshake fails or takes longer than [`Limits::handshake`].
     pub async fn handshake(self) -> io::Result<(Stream, Permit)> {
         let silence = self.door.limits.first_byte;
@@ -327,7 +327,7 @@ impl fmt::Debug for Incoming {
 pub enum Admission {
     /// Serve it.
     Admitted,
-    /// It is one too many: say so and close it.
+    /// There are too many: say so and close it.
     Refused {
         /// When another attempt has a chance.
         retry_after: Duration,

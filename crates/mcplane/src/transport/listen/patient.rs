@@ -1,4 +1,4 @@
-//! A stream whose peer may be silent or slow, but not for ever.
+//! A stream whose peer may be silent or slow, but not forever.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};

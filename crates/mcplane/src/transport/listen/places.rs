@@ -1,4 +1,4 @@
-//! Places for connections, and who gives one up when there is no other.
+//! Places for connections, and which connection loses its place when none is free.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The client's end.
+//! The client side.
 
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ const REFUSAL_BYTES_MAX: usize = 512;
 /// Without `tls` the system's authorities are trusted. Cancel safe.
 ///
 /// # Errors
-/// * The URL or a header is of no use ([`Error::is_misuse`]).
-/// * Nobody answers ([`Error::is_io`]), or not in time ([`Error::is_timeout`]).
-/// * The server answers with another status than 101, or not as RFC 6455 wants
+/// * The URL or a header is invalid ([`Error::is_misuse`]).
+/// * The connection fails ([`Error::is_io`]), or takes too long ([`Error::is_timeout`]).
+/// * The server answers with another status than 101, or not as RFC 6455 requires
 ///   ([`Error::is_malformed`]).
 #[cfg(feature = "tls")]
 pub async fn connect(url: &str, headers: &HeaderMap, tls: Option<&ClientTls>) -> Result<WebSocket> {
@@ -76,9 +76,9 @@ pub async fn connect_with(
 /// Connects to `ws://…`, with these headers in the handshake. Cancel safe.
 ///
 /// # Errors
-/// * The URL or a header is of no use ([`Error::is_misuse`]): `wss://` needs the feature `tls`.
-/// * Nobody answers ([`Error::is_io`]), or not in time ([`Error::is_timeout`]).
-/// * The server answers with another status than 101, or not as RFC 6455 wants
+/// * The URL or a header is invalid ([`Error::is_misuse`]): `wss://` needs the feature `tls`.
+/// * The connection fails ([`Error::is_io`]), or takes too long ([`Error::is_timeout`]).
+/// * The server answers with another status than 101, or not as RFC 6455 requires
 ///   ([`Error::is_malformed`]).
 #[cfg(not(feature = "tls"))]
 pub async fn connect(url: &str, headers: &HeaderMap) -> Result<WebSocket> {
@@ -109,7 +109,7 @@ struct Target {
 
 impl Target {
     fn parse(text: &str) -> Result<Self> {
-        let wrong = |why: &str| Error::misuse(format!("`{text}` is no WebSocket URL: {why}"));
+        let wrong = |why: &str| Error::misuse(format!("`{text}` is not a WebSocket URL: {why}"));
         let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
         let is_tls = match url.scheme() {
             "ws" => false,
@@ -197,7 +197,7 @@ impl Target {
         let headers = response.headers();
         let wrong = |why: &str| Error::malformed(format!("{}: {why}", self.place()));
         if !has(headers, UPGRADE, "websocket") || !has(headers, CONNECTION, "upgrade") {
-            return Err(wrong("it switches to something that is no WebSocket"));
+            return Err(wrong("it switches to something other than WebSocket"));
         }
         let answer = headers.get(SEC_WEBSOCKET_ACCEPT).map(HeaderValue::as_bytes);
         if answer != Some(accept(key).as_bytes()) {

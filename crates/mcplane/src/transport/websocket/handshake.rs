@@ -1,4 +1,4 @@
-//! What both sides of the opening handshake have in common (RFC 6455 §4).
+//! What both sides of the opening handshake share (RFC 6455 §4).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::AsHeaderName;
 use sha1_smol::Sha1;
 
-/// What is spoken once the connection is open.
+/// The subprotocol of an open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {

@@ -10,13 +10,13 @@
 //!   values.
 //! * *Lifetime and cancellation*: as on stdio. The connection is the session of the legacy
 //!   revisions; when it ends, everything in flight is cancelled.
-//! * *Close codes*: 1000 and 1001 (a server that shuts down) are the good ends; 1002 a breach of
-//!   the protocol, 1003 the wrong kind of frame, 1007 invalid UTF-8 (or MessagePack), 1009 a message
-//!   beyond [`Config::message_bytes_max`], 1011 our own failure, 1013 a message for which a server
-//!   has no memory at the moment.
+//! * *Close codes*: 1000 and 1001 (a server that shuts down) are regular; 1002 is a violation of
+//!   the protocol, 1003 the wrong kind of frame, 1007 invalid UTF-8 (or MessagePack), 1009 a
+//!   message beyond [`Config::message_bytes_max`], 1011 our own failure, 1013 a message for which a
+//!   server has no memory at the moment.
 //!
 //! [`server`] and [`connect`] are the two ends. A page of any origin may open a WebSocket: a server
-//! must look at `Origin` before it upgrades.
+//! must check `Origin` before it upgrades.
 
 mod client;
 mod frame;
@@ -35,7 +35,7 @@ pub use client::{HANDSHAKE_TIMEOUT, connect, connect_with};
 pub use handshake::Protocol;
 pub use socket::WebSocket;
 
-/// The bounds of a connection, and what a client would like to speak.
+/// The bounds of a connection, and the subprotocols that a client offers.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Config {
@@ -57,8 +57,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Longest message taken in, in bytes, over all its fragments; [`MESSAGE_BYTES_MAX`] unless
-    /// set, and never more.
+    /// The longest message that is accepted, in bytes, over all its fragments;
+    /// [`MESSAGE_BYTES_MAX`] unless set, and never more.
     pub fn message_bytes_max(mut self, bytes: usize) -> Self {
         self.message_bytes_max = bytes.min(MESSAGE_BYTES_MAX);
         self
@@ -70,15 +70,15 @@ impl Config {
         self
     }
 
-    /// How often silence is looked into; 30 s unless set. A peer that was silent for one such time
-    /// is sent a ping, and given up if it says nothing for another.
+    /// How long a peer may be silent before it is sent a ping; 30 s unless set. If it says nothing
+    /// for as long again, the connection is given up.
     pub const fn keep_alive(mut self, every: Duration) -> Self {
         self.keep_alive = every;
         self
     }
 
-    /// What a client offers, the preferred one first; `mcp` unless set. A server takes the first
-    /// one that it knows. What a server takes does not depend on this.
+    /// The subprotocols that a client offers, the preferred one first; `mcp` unless set. A server
+    /// takes the first one that it knows, whatever its own setting.
     pub fn protocols(mut self, protocols: impl IntoIterator<Item = Protocol>) -> Self {
         self.protocols = protocols.into_iter().collect();
         self

@@ -1,4 +1,4 @@
-//! The server's end: requests that become a WebSocket. An [`Endpoint`] does it on its own path.
+//! The server side: requests that become a WebSocket. An [`Endpoint`] does it on its own path.
 //!
 //! [`Endpoint`]: crate::transport::http::server::Endpoint
 
@@ -30,8 +30,9 @@ pub fn is_upgrade(head: &Parts) -> bool {
     has(&head.headers, UPGRADE, "websocket")
 }
 
-/// Answers a request for a WebSocket. Check `Host` and `Origin` before. With 101 comes the conversation that begins once the answer
-/// is sent; any other answer says what is wrong with the request.
+/// Answers a request for a WebSocket. Check `Host` and `Origin` first. With status 101 comes the
+/// conversation, which begins once the answer is sent; any other answer says what is wrong with the
+/// request.
 pub fn accept<B>(
     request: &mut Request<B>,
     config: &Config,
@@ -63,7 +64,7 @@ pub fn accept<B>(
 
 /// An accepted connection, before its first message.
 #[derive(Debug)]
-#[must_use = "nobody serves the connection yet"]
+#[must_use = "the connection is not served yet"]
 pub struct Conversation {
     upgrade: OnUpgrade,
     protocol: Protocol,
@@ -71,13 +72,13 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Serves the connection until its client closes it. When `end` comes, what is in flight is
-    /// finished within the loop's own limit of 5 s and the connection is closed with 1001.
+    /// Serves the connection until its client closes it. When `end` completes, requests in flight
+    /// may finish within 5 s, and the connection is closed with 1001.
     ///
     /// Dropping the future closes the connection and cancels what is in flight.
     ///
     /// # Errors
-    /// The client broke the protocol. A client that just goes away is no error.
+    /// The client violated the protocol. A client that just goes away is not an error.
     pub async fn serve(
         self,
         service: &Service,

@@ -35,8 +35,8 @@ const LEAVE_TIME: Duration = Duration::from_secs(2);
 
 /// An open WebSocket: a stream that carries one message per line in both directions.
 ///
-/// As a [`Transport`] it is for one conversation. Shutting the writing half down makes the closing
-/// handshake; dropping both halves just closes the connection.
+/// As a [`Transport`] it is for one conversation. Shutting down the writing half performs the
+/// closing handshake; dropping both halves just closes the connection.
 pub struct WebSocket<S = TokioIo<Upgraded>> {
     io: S,
     role: Role,
@@ -123,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         }
     }
 
-    /// What was agreed on.
+    /// The subprotocol that was agreed on.
     #[must_use]
     pub const fn protocol(&self) -> Protocol {
         self.protocol

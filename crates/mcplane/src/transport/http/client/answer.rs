@@ -72,7 +72,7 @@ pub(super) fn nonsense(status: StatusCode, message: String) -> Failure {
 /// The messages of a JSON body, a batch of 2025-03-26 included.
 pub(super) fn messages(body: Bytes) -> Result<Vec<Message>, Failure> {
     let no_message = |why: &dyn std::fmt::Display| {
-        nonsense(StatusCode::OK, format!("a body that is no message: {why}"))
+        nonsense(StatusCode::OK, format!("a body that is not a message: {why}"))
     };
     let parts = if message::is_batch(&body) {
         message::split_batch(&body).map_err(|failure| no_message(&failure.error))?

@@ -1,4 +1,4 @@
-//! The body of an answer, which gives its connection back when it is whole.
+//! The body of an answer, which returns its connection to the pool once it has been read.
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;

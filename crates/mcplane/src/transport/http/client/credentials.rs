@@ -1,4 +1,4 @@
-//! What a client shows a server that asks who it is.
+//! The credentials that a client sends to a server.
 
 use std::fmt;
 use std::future::Future;
@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::error::Result;
 
-/// Gives requests their `Authorization` header, and gets a better one when it is refused.
+/// Gives requests their `Authorization` header, and obtains another when it is refused.
 ///
 /// [`auth::OAuth`](crate::auth) is the one that follows the authorization chapter of the
 /// specification; a fixed token is [`Bearer`].
@@ -42,7 +42,7 @@ pub struct Refusal {
     pub status: StatusCode,
     /// The values of `WWW-Authenticate`.
     pub challenges: Vec<String>,
-    /// The header that the refused request had.
+    /// The `Authorization` header of the refused request.
     pub sent: Option<HeaderValue>,
     /// The MCP method of the refused request, if it was one.
     pub method: Option<String>,

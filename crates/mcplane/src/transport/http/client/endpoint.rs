@@ -167,11 +167,11 @@ impl Endpoint {
         }
         let base =
             Url::parse(&from.to_string()).map_err(|_| failure("which cannot be followed"))?;
-        let target = base.join(place).map_err(|_| failure("which is no URL"))?;
+        let target = base.join(place).map_err(|_| failure("which is not a URL"))?;
         if target.origin() != self.url.origin() {
             return Err(failure("which is another server; give its address if you trust it"));
         }
-        Uri::try_from(target.as_str()).map_err(|_| failure("which is no URL"))
+        Uri::try_from(target.as_str()).map_err(|_| failure("which is not a URL"))
     }
 }
 

@@ -100,11 +100,11 @@ fn target(base: &Url, named: &[u8]) -> Result<Uri, Failure> {
         let named: String = named.chars().take(200).collect();
         Failure::new(Lost::Malformed, format!("the event stream names {named:?}, {why}"))
     };
-    let target = base.join(named).map_err(|_| failure("which is no URL"))?;
+    let target = base.join(named).map_err(|_| failure("which is not a URL"))?;
     if target.origin() != base.origin() {
         return Err(failure("which is another server"));
     }
-    Uri::try_from(target.as_str()).map_err(|_| failure("which is no URL"))
+    Uri::try_from(target.as_str()).map_err(|_| failure("which is not a URL"))
 }
 
 /// The stream ends the connection when it ends: there is nothing to resume.

@@ -13,13 +13,13 @@
 //! # }
 //! ```
 //!
-//! The server is asked which era it speaks; what it says is remembered in the [`Pool`]. A server
-//! that is down, slow or wants credentials is none of another era. Whatever goes wrong with a
-//! request ends that request, with an [`Error`] that can be asked what it was.
+//! A probe finds the server's era, and the [`Pool`] remembers it. A server that is down, slow or
+//! wants credentials is not mistaken for one of another era. A failure ends only its own request,
+//! with an [`Error`] that tells what happened.
 //!
 //! # Layout, in reading order
 //!
-//! * [`Http`] — the transport (this file); [`credentials`] — what it shows the server.
+//! * [`Http`] — the transport (this file); [`credentials`] — who the client is.
 //! * `link` — the halves that the connection's task holds: one exchange for each line.
 //! * `modern`, `legacy`, `legacy_sse` — the exchanges of each era, over what they share: `shared`.
 //! * `tools` — arguments that are mirrored in headers.
@@ -79,10 +79,12 @@ pub struct Http {
 
 impl Http {
     /// # Errors
-    /// [`Error::is_misuse`] for anything but an absolute `http` or `https` URL without a user name.
+    /// [`Error::is_misuse`] for anything other than an absolute `http` or `https` URL without a
+    /// user name.
     pub fn new(url: &str) -> Result<Self> {
         let misuse = |why: &str| Error::misuse(format!("{url:?} {why}"));
-        let mut parsed = Url::parse(url).map_err(|error| misuse(&format!("is no URL: {error}")))?;
+        let mut parsed =
+            Url::parse(url).map_err(|error| misuse(&format!("is not a URL: {error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(misuse("is neither http nor https"));
         }
@@ -115,7 +117,7 @@ impl Http {
         self
     }
 
-    /// Shows the server these; [`Bearer`] is a fixed token.
+    /// Sends these credentials; [`Bearer`] is a fixed token.
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
         self.credentials = Some(credentials);
         self
@@ -127,25 +129,25 @@ impl Http {
         self
     }
 
-    /// Connects like this, with connections of its own: for an authority that the system does not
-    /// know.
+    /// Uses this TLS configuration, with connections of its own: for an authority that the system
+    /// does not know.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::transport::tls::ClientTls) -> Self {
         self.pool = self.pool.tls(tls);
         self
     }
 
-    /// Has each line that the reader gives say on whose stream it came: it begins with the integer id
-    /// of that request, or `-` for none, and a space. For whoever relays the messages of several
-    /// clients over one connection: what a server asks in a call names no call, but comes on the
-    /// stream of its request (2025-11-25, basic/transports). [`Client`](crate::Client) does not
-    /// understand such lines.
+    /// Marks each line that the reader returns with the stream that it came on: the line begins
+    /// with the integer id of that request, or `-` for none, and a space. This is for relaying
+    /// the messages of several clients over one connection: a question in a call does not name the
+    /// call, but comes on the stream of its request (2025-11-25, basic/transports).
+    /// [`Client`](crate::Client) does not understand such lines.
     pub const fn attributed(mut self) -> Self {
         self.is_attributed = true;
         self
     }
 
-    /// Where to look, once a client has connected, for the tools that it does not show.
+    /// The tools that a client does not show, once it has connected.
     #[must_use]
     pub fn dropped_tools(&self) -> DroppedTools {
         DroppedTools(Arc::clone(&self.tools))

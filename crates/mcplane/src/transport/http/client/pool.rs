@@ -20,13 +20,13 @@ use crate::error::{Failure, Lost, Result};
 #[cfg(feature = "tls")]
 use crate::transport::tls::ClientTls;
 
-/// Most connections of one pool, in use and idle together.
+/// The most connections of one pool, in use and idle together.
 pub const CONNECTIONS_MAX: usize = 100;
 
-/// Most connections that are kept without use.
+/// The most idle connections that are kept.
 pub const IDLE_MAX: usize = 20;
 
-/// How long a connection is kept without use.
+/// How long an idle connection is kept.
 pub const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long connecting may take, TLS included.
@@ -39,9 +39,9 @@ const STREAMS_MAX: usize = 100;
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
 pub struct PoolLimits {
-    /// Most connections, in use and idle together. Who needs one more waits.
+    /// The most connections, in use and idle together. A request that needs one more waits.
     pub connections_max: usize,
-    /// Most idle connections.
+    /// The most idle connections.
     pub idle_max: usize,
     /// How long an idle connection is kept.
     pub idle_time_max: Duration,
@@ -169,8 +169,8 @@ impl Pool {
         self.redial(|dial| dial.http2 = true)
     }
 
-    /// An empty pool with the same bounds that connects to `https` like this; otherwise whom the
-    /// system trusts is trusted.
+    /// An empty pool with the same bounds that uses this TLS configuration for `https`; by default,
+    /// the system's authorities are trusted.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(self, tls: ClientTls) -> Self {
@@ -190,10 +190,10 @@ impl Pool {
         Self(Arc::new(Inner { limits: self.0.limits, dial, ..Inner::default() }))
     }
 
-    /// Sends one request to an absolute URI and takes its whole answer, of whatever status. No
-    /// redirect is followed.
+    /// Sends one request to an absolute URI and reads its whole answer, whatever its status.
+    /// Redirects are not followed.
     ///
-    /// Cancel safe: the request is given up.
+    /// Cancel safe: the request is aborted.
     ///
     /// # Errors
     /// [`is_unreachable`](crate::Error::is_unreachable), [`is_closed`](crate::Error::is_closed),
@@ -444,7 +444,7 @@ impl Origin {
             Some(authority) if tls || uri.scheme() == Some(&Scheme::HTTP) => {
                 Ok(Self { tls, authority: authority.clone() })
             }
-            _ => Err(unreachable(format!("{uri} is no absolute http or https URI"))),
+            _ => Err(unreachable(format!("{uri} is not an absolute http or https URI"))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The arguments that tools want mirrored in headers, learnt from the lists that pass through
+//! The arguments that tools want mirrored in headers, learned from the lists that pass through
 //! (2026-07-28, SEP-2243).
 
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use mcplane_proto::method::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Most tools whose mirrored arguments are remembered.
+/// The most tools whose mirrored arguments are remembered.
 pub const MIRRORED_TOOLS_MAX: usize = 10_000;
 
-/// Most tools of which is remembered why they were left out.
+/// The most tools for which the reason of their omission is remembered.
 pub const DROPPED_TOOLS_MAX: usize = 100;
 
 /// A tool that the server lists and the client must not show: its `x-mcp-header` is not valid.

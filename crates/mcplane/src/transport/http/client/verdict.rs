@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// How long a server is taken to be a legacy one without asking. Not for long: it may have been
-/// replaced by one that can do more, and nobody would ever notice.
+/// How long a server is assumed to be a legacy one without another probe. Not for long: it may have
+/// been replaced by one that can do more, and the client would never notice.
 pub const LEGACY_VERDICT_TIME: Duration = Duration::from_secs(5 * 60);
 
-/// Most endpoints of which a verdict is remembered.
+/// The most endpoints whose verdict is remembered.
 pub const VERDICTS_MAX: usize = 1024;
 
 /// What a legacy server speaks. A modern one is asked who it is in any case, so there is nothing

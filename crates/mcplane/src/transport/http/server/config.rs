@@ -1,4 +1,4 @@
-//! What an endpoint is told before it starts.
+//! The configuration of an endpoint.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::transport::http::client::credentials::Work;
 #[cfg(feature = "websocket")]
 use crate::transport::websocket;
 
-/// Longest request body, in bytes: what the official SDKs accept.
+/// The longest request body, in bytes: what the official SDKs accept.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Most requests that are answered at once, open streams included.
+/// The most requests in flight, open streams included.
 pub const IN_FLIGHT_MAX: usize = 16 * 1024;
 
 /// Where protected resources describe themselves (RFC 9728 §3).
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// Tells who sends a request, from its head.
+/// Identifies the sender of a request, by its head.
 pub trait Authenticate: Send + Sync + 'static {
     /// The principal: what sessions and the state of calls are bound to, and what
     /// [`Context::principal`](crate::Context::principal) says.
@@ -39,7 +39,7 @@ pub trait Authenticate: Send + Sync + 'static {
     fn authenticate<'a>(&'a self, head: &'a Parts) -> Work<'a, Result<Arc<str>, Denied>>;
 }
 
-/// What an endpoint answers beside MCP: health, figures, an administrator's questions.
+/// What an endpoint serves beside MCP: health, figures, administration.
 pub trait Pages: Send + Sync + 'static {
     /// Whether there is something at this path.
     fn has(&self, path: &str) -> bool;
@@ -53,7 +53,7 @@ pub trait Pages: Send + Sync + 'static {
     fn page(&self, head: &Parts, body: Bytes) -> Response<Bytes>;
 }
 
-/// Why a request was not let in.
+/// Why a request was not admitted.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Denied {
@@ -62,15 +62,15 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// 401: there is no token, or it is not good. `challenge` is the value of `WWW-Authenticate`,
-    /// such as `Bearer resource_metadata="…"`.
+    /// 401: the token is missing or invalid. `challenge` is the value of `WWW-Authenticate`, such
+    /// as `Bearer resource_metadata="…"`.
     #[must_use]
     pub const fn unauthorized(challenge: HeaderValue) -> Self {
         Self { status: StatusCode::UNAUTHORIZED, challenge }
     }
 
-    /// 403: the token is good, but not for this. `challenge` names the scopes that are needed, as
-    /// in `Bearer error="insufficient_scope", scope="…"`.
+    /// 403: the token is valid, but does not suffice. `challenge` names the scopes that are needed,
+    /// as in `Bearer error="insufficient_scope", scope="…"`.
     #[must_use]
     pub const fn forbidden(challenge: HeaderValue) -> Self {
         Self { status: StatusCode::FORBIDDEN, challenge }
@@ -131,7 +131,7 @@ impl Config {
     }
 }
 
-/// An [`Endpoint`] that is not built yet.
+/// An [`Endpoint`] under construction.
 #[must_use = "nothing happens before build"]
 pub struct Builder {
     service: Service,
@@ -165,7 +165,7 @@ impl Builder {
         self
     }
 
-    /// Answers on every path: for a framework that has routed the request already.
+    /// Answers on every path, for a framework that has routed the request already.
     pub fn any_path(mut self) -> Self {
         self.config.path = None;
         self
@@ -184,40 +184,42 @@ impl Builder {
         self
     }
 
-    /// Names to answer to, beside those of this machine itself (`localhost`, 127.0.0.0/8, `::1`).
+    /// Host names to answer to, beside those of this machine itself (`localhost`, 127.0.0.0/8,
+    /// `::1`).
     pub fn hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.origin.hosts.extend(hosts.into_iter().map(Into::into));
         self
     }
 
-    /// Answers to every name. Only behind something that checks `Host` itself: a page on the web
+    /// Answers to every name. Use it only behind something that checks `Host` itself: a web page
     /// could otherwise reach the endpoint through DNS rebinding.
     pub const fn any_host(mut self) -> Self {
         self.config.origin.is_any_host = true;
         self
     }
 
-    /// Tells the `Host` of each request that was refused since the endpoint does not answer to it: for
-    /// a log that says which name is missing. Nothing in there may block, or trust the name.
+    /// Calls `note` with the `Host` of each request that was refused because the endpoint does not
+    /// answer to it, for a log that says which name is missing. It must not block, or trust the
+    /// name.
     pub fn on_foreign_host(mut self, note: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.config.foreign_host = Some(Box::new(note));
         self
     }
 
-    /// Pages that may use the endpoint, beside those of this machine itself, such as
+    /// Origins that may use the endpoint, beside those of this machine itself, such as
     /// `https://app.example.com`.
     pub fn origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.origin.origins.extend(origins.into_iter().map(Into::into));
         self
     }
 
-    /// Longest request body, in bytes; [`BODY_BYTES_MAX`] if this is not called.
+    /// The longest request body, in bytes; [`BODY_BYTES_MAX`] if this is not called.
     pub const fn body_bytes_max(mut self, bytes: usize) -> Self {
         self.config.body_bytes_max = bytes;
         self
     }
 
-    /// Most requests that are answered at once, open streams included; beyond it clients get 503.
+    /// The most requests in flight, open streams included; beyond it, clients get 503.
     /// [`IN_FLIGHT_MAX`] if this is not called.
     pub const fn in_flight_max(mut self, requests: usize) -> Self {
         self.config.in_flight_max = requests;
@@ -230,21 +232,21 @@ impl Builder {
         self
     }
 
-    /// Keeps no sessions for the legacy revisions: any process can answer any request, but nobody
-    /// can be asked anything, subscribe, or resume.
+    /// Keeps no sessions for the legacy revisions: any process can answer any request, but clients
+    /// cannot be asked, subscribe, or resume.
     pub const fn stateless(mut self) -> Self {
         self.config.stateless = true;
         self
     }
 
-    /// Answers with a stream of events even where nothing but the answer is to be said: for clients
-    /// that take JSON for something else.
+    /// Answers with an event stream even if it holds nothing but the answer, for clients that do
+    /// not accept JSON.
     pub const fn events(mut self) -> Self {
         self.config.events = true;
         self
     }
 
-    /// Tells who clients are, and refuses the others.
+    /// Authenticates clients, and refuses the others.
     pub fn authenticate(mut self, authenticate: impl Authenticate) -> Self {
         self.config.authenticate = Some(Arc::new(authenticate));
         self
@@ -257,8 +259,8 @@ impl Builder {
         self
     }
 
-    /// Answers these beside MCP, with the same checks of `Host`, `Origin` and guests; a page that is
-    /// open to everybody is so under every `Host`.
+    /// Serves these pages beside MCP, with the same checks of `Host`, `Origin` and credentials; a
+    /// public page is public under every `Host`.
     pub fn pages(mut self, pages: Arc<dyn Pages>) -> Self {
         self.config.pages = Some(pages);
         self

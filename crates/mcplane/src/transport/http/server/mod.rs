@@ -4,12 +4,12 @@
 //! * [`serve`] — the same behind a listener of its own.
 //! * `classify` — which era a request is of, and whether its headers fit.
 //! * `modern` — one request of 2026-07-28.
-//! * `session`, `log`, `keep` — sessions of 2025-03-26 … 2025-11-25, streams that can be resumed, and
-//!   how much of them is kept.
+//! * `session`, `log`, `keep` — sessions of 2025-03-26 to 2025-11-25, resumable streams, and how
+//!   much of them is kept.
 //! * `legacy_sse` — HTTP+SSE of 2024-11-05.
-//! * `end` — what ends before its time.
+//! * `end` — what ends early.
 //! * `origin` — `Host`, `Origin` and CORS.
-//! * `refusal` — requests that get no further; `stalls` — answers that are not taken.
+//! * `refusal` — requests that get no further; `stalls` — answers that clients do not read.
 
 mod body;
 mod classify;
@@ -68,8 +68,8 @@ static BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// Where clients reach a [`Service`] over HTTP. Cloning is cheap; every clone is the same endpoint.
 ///
 /// It is a [`tower_service::Service`] for any request body, so that it can be a route of axum.
-/// Dropping a response future or body gives the request up: in 2026-07-28 that cancels it, before
-/// it goes on and its client may come back for the answer.
+/// Dropping a response future or body abandons the request. In 2026-07-28 that cancels it; in older
+/// revisions it goes on, and its client may come back for the answer.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Inner>);
 
@@ -149,12 +149,12 @@ impl Endpoint {
         Self::builder(service).build()
     }
 
-    /// An endpoint with other paths, limits or guests.
+    /// An endpoint with other paths, limits or authentication.
     pub fn builder(service: Service) -> Builder {
         Builder::new(service)
     }
 
-    /// Ends every open stream and session; what runs in them may still finish. New requests are
+    /// Ends every open stream and session; requests in them may still finish. New requests are
     /// answered as before.
     pub fn close(&self) {
         self.0.end.send_modify(Ended::close);
@@ -166,8 +166,8 @@ impl Endpoint {
         self.0.sessions.clear();
     }
 
-    /// Ends what a principal has open, at once: sessions, streams, WebSockets. For when its credentials
-    /// are taken back; from then on the endpoint's [`Authenticate`] must refuse them.
+    /// Ends at once what a principal has open: sessions, streams, WebSockets. Call it when
+    /// credentials are revoked; from then on the endpoint's [`Authenticate`] must refuse them.
     pub fn revoke(&self, principal: &str) {
         self.0.end.send_modify(|ended| ended.revoke(principal));
         self.0.sessions.revoke(principal);

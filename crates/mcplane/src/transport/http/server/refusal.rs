@@ -49,7 +49,7 @@ impl Refusal {
     pub(super) fn denied(status: StatusCode, challenge: HeaderValue) -> Self {
         let why = match status {
             StatusCode::FORBIDDEN => "this request needs more than its credentials allow",
-            _ => "this endpoint wants valid credentials",
+            _ => "this endpoint requires valid credentials",
         };
         Self { header: Some((WWW_AUTHENTICATE, challenge)), ..Self::new(status, why) }
     }

@@ -38,12 +38,12 @@ const SEND_BYTES_MAX: usize = 64 * 1024;
 pub struct ConnectionLimits {
     /// How long the head of the first request may take; 10 s.
     pub header: Duration,
-    /// How long a connection may lie idle between two requests, the head of the next one included;
-    /// 75 s. Streams that are open are not idle.
+    /// How long a connection may be idle between two requests, including the head of the next one;
+    /// 75 s. A connection with an open stream is not idle.
     pub idle: Duration,
-    /// Most bytes of a request's head; 64 KiB.
+    /// The most bytes of a request's head; 64 KiB.
     pub header_bytes_max: usize,
-    /// Most requests in flight on one connection of HTTP/2; 128.
+    /// The most requests in flight on one HTTP/2 connection; 128.
     pub streams_max: u32,
 }
 
@@ -58,7 +58,7 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Endpoints behind one listener, told apart by their paths.
+/// Endpoints behind one listener, selected by path.
 pub trait Site: Send + Sync + 'static {
     /// The endpoint that answers at a path; `None` is 404.
     fn endpoint(&self, path: &str) -> Option<Endpoint>;
@@ -81,12 +81,12 @@ impl Site for Endpoint {
 /// Serves every connection of `listener` until `shutdown` comes: HTTP/1.1, and HTTP/2 by ALPN or
 /// prior knowledge.
 ///
-/// * A connection beyond the listener's limits gets 503 with `Retry-After` and is closed; open
-///   [`Pages`](super::Pages) are answered all the same.
-/// * At shutdown, streams end, what is in flight may finish within
-///   [`Limits::drain`](crate::transport::listen::Limits::drain), and whatever is left is cancelled.
+/// * A connection beyond the listener's limits gets 503 with `Retry-After` and is closed; public
+///   [`Pages`](super::Pages) are served all the same.
+/// * At shutdown, streams end, requests in flight may finish within
+///   [`Limits::drain`](crate::transport::listen::Limits::drain), and the rest is cancelled.
 ///
-/// Cancel safe: dropped, it closes the listener and every connection.
+/// Cancel safe: dropping the future closes the listener and every connection.
 pub async fn serve(
     listener: Listener,
     site: impl Site,

@@ -48,7 +48,7 @@ const ALONE: u64 = 0;
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
 pub struct SessionLimits {
-    /// Most sessions; 4096. When they are all taken, the one that has been idle for longest goes;
+    /// The most sessions; 4096. Beyond them, the session that has been idle for longest is ended;
     /// if none is idle, `initialize` gets 503.
     pub count_max: usize,
     /// How long a session lives without a request or an open stream; 30 minutes.
