@@ -21,7 +21,7 @@ use crate::era::park::Resumed;
 use crate::era::replay;
 use crate::face::{Face, View};
 use crate::upstream::Upstream;
-use crate::upstream::call::Call;
+use crate::upstream::call::{Call, Known};
 use crate::upstream::worker::unavailable;
 
 impl Relay for Face {
@@ -60,14 +60,16 @@ impl Relay for Face {
         };
         // send     to a worker, or into its queue; there ids, tokens and names are replaced, and
         //          what the eras say differently is translated
-        let tool = limited(upstream, &request, route);
-        let repeatable =
-            request.method() != Method::ToolsCall || route.read_only || route.idempotent;
-        let pool = Arc::clone(&upstream.pool);
-        let call =
-            Call::new(request, route.original.clone(), (repeatable, route.wraps_output), pool);
-        call.seat().retry = retry;
-        upstream.pool.submit(Arc::clone(&call), tool.as_deref());
+        let is_tool = request.method() == Method::ToolsCall;
+        let known = Known {
+            name: route.original.clone(),
+            tool: limited(upstream, &request, route),
+            repeatable: !is_tool || route.read_only || route.idempotent,
+            wraps: route.wraps_output,
+            retry,
+        };
+        let call = Call::new(request, known, Arc::clone(&upstream.pool));
+        upstream.pool.submit(Arc::clone(&call));
         Some(call)
     }
 
@@ -195,14 +197,16 @@ fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObj
     found.ok_or_else(|| ErrorObject::invalid_params("`ref` names nothing that is known here"))
 }
 
-/// The upstream through which a resource is watched.
-/// The upstream's own name of a tool whose calls are counted.
-fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<Arc<str>> {
-    if upstream.pool.settings.tools.concurrency.is_empty() || request.method() != Method::ToolsCall
-    {
+/// The number of a tool whose calls are counted, under the upstream's own name.
+fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<usize> {
+    let tools = &upstream.pool.shared.tools;
+    if tools.are_none() || request.method() != Method::ToolsCall {
         return None;
     }
-    route.original.clone().or_else(|| Some(request.message().text(Part::Name)?.into()))
+    match &route.original {
+        Some(name) => tools.number(name),
+        None => tools.number(&request.message().text(Part::Name)?),
+    }
 }
 
 fn refuse(request: Relayed, error: &ErrorObject, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>> {

@@ -25,7 +25,8 @@ use mcplane::server::relay::{Line, Relayed};
 use serde_json::{Value, json};
 
 use crate::upstream::address;
-use crate::upstream::call::Call;
+use crate::upstream::call::{Call, Real};
+use crate::upstream::life::Ended;
 
 /// Room for what an answer may gain on its way, in bytes.
 const GAIN: usize = 256;
@@ -57,36 +58,18 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
     }
     let hop =
         (answer.kind() == Kind::ErrorResponse).then(|| translate::hop_error(answer)).flatten();
-    if let Some(HopError::UrlElicitationRequired { elicitations }) = &hop
-        && call.revision.era() == Era::Modern
-    {
-        return park::ask_urls(call, elicitations);
-    }
-    let (request, lacked) = {
-        let mut seat = call.seat();
-        if let (
-            Some(HopError::UrlElicitationRequired { elicitations }),
-            Some(request),
-            Some((of, _)),
-        ) = (&hop, &seat.request, &seat.worker)
-        {
-            let completions = &call.pool.shared.questions.completions;
-            completions.required(of.number, elicitations, &request.line());
-        }
-        match seat.request.take() {
-            Some(request) => (request, seat.lacks.take()),
-            None => {
-                if let Some(parked) = &mut seat.parked {
-                    let (end, charge) = match call.pool.shared.questions.keep(answer) {
-                        Ok((answer, charge)) => (Ok((answer, peer.clone())), charge),
-                        Err(error) => (Err(error), Charge::default()),
-                    };
-                    parked.end(end, charge, &call.caller);
-                }
-                return;
-            }
-        }
+    let Ended { request: Some(request), sent: Some(mut sent), .. } = take(call, answer, peer)
+    else {
+        return;
     };
+    if let Some(HopError::UrlElicitationRequired { elicitations }) = &hop {
+        if call.revision.era() == Era::Modern {
+            return park::ask_urls(request, elicitations);
+        }
+        let completions = &call.pool.shared.questions.completions;
+        completions.required(sent.place.worker.number, elicitations, &request.line());
+    }
+    let lacked = sent.lacks.take();
     // An upstream of an older era has no code of its own for it, and SDKs make a failed tool of it.
     let has_failed = answer.kind() == Kind::ErrorResponse
         || answer.part(Part::IsError).is_some_and(|is_error| is_error == b"true");
@@ -103,6 +86,14 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
     respond(request, call, answer, peer, lacks);
 }
 
+/// Ends a call that its upstream has answered. The answer is kept if the client is away.
+pub(crate) fn take(call: &Call, answer: &Message, peer: &Peer) -> Ended<Real> {
+    call.end(|| match call.pool.shared.questions.keep(answer) {
+        Ok((answer, charge)) => (Ok((answer, peer.clone())), charge),
+        Err(error) => (Err(error), Charge::default()),
+    })
+}
+
 /// The extension whose calls may be answered with a task.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -114,8 +105,8 @@ pub(crate) fn is_of_extension(call: &Call, answer: &Message, peer: &Peer) -> boo
     let Some(kind) = kind.filter(|kind| !matches!(&**kind, "complete" | "input_required")) else {
         return false;
     };
-    let seat = call.seat();
-    let Some(request) = &seat.request else { return false };
+    let life = call.life();
+    let Some(request) = life.request() else { return false };
     let declared = serde_json::from_slice::<Declared>(request.capabilities()).ok();
     declared.is_some_and(|Declared { extensions }| match &*kind {
         "task" => extensions.contains_key(TASKS),
@@ -145,8 +136,8 @@ pub(crate) fn respond(request: Relayed, call: &Call, answer: &Message, peer: &Pe
 
 /// Passes progress on, under the client's own token.
 pub(crate) fn note_progress(call: &Call, note: &Message) {
-    let seat = call.seat();
-    let Some(request) = &seat.request else { return };
+    let life = call.life();
+    let Some(request) = life.request() else { return };
     let Some(token) = request.message().part(Part::ProgressToken) else { return };
     let mut out = Vec::with_capacity(note.bytes().len() + 16);
     translate::progress(note, token, &mut out);
@@ -155,8 +146,8 @@ pub(crate) fn note_progress(call: &Call, note: &Message) {
 
 /// Passes a log message on, if the client wants to hear of its level.
 pub(crate) fn note_log(call: &Call, note: &Message) {
-    let seat = call.seat();
-    let Some(request) = &seat.request else { return };
+    let life = call.life();
+    let Some(request) = life.request() else { return };
     let level = serde_json::from_slice::<Level<'_>>(note.part(Part::Params).unwrap_or(b"{}"));
     let level = level.ok().map(|level| LogLevel::from(&*level.level));
     // What nobody asked for is the server's to decide.

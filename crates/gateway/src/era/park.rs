@@ -22,7 +22,7 @@ use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Relayed};
 use serde_json::value::RawValue;
 
-use super::questions::is_one_client;
+use super::questions::{client_gone, is_one_client};
 use crate::clock;
 use crate::upstream::call::Call;
 use crate::upstream::worker::{Command, Worker};
@@ -41,15 +41,19 @@ const PARKED_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 const ENDED_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What a parked call waits for.
+#[derive(Default)]
 pub(crate) struct Parked {
     questions: Vec<Question>,
-    /// When and how the call ended while nobody was there to hear it, and what that is charged.
-    end: Option<(Instant, End, Charge)>,
     last_key: usize,
 }
 
-/// How a call ended.
-type End = Result<(Message, Peer), ErrorObject>;
+/// How a call ended while nobody was there to hear of it.
+pub(crate) struct Kept {
+    pub(crate) at: Instant,
+    pub(crate) how: Result<(Message, Peer), ErrorObject>,
+    /// For what is kept.
+    pub(crate) _charge: Charge,
+}
 
 /// One question of an upstream.
 struct Question {
@@ -108,10 +112,8 @@ impl Parking {
         let entry = translate::question_to_modern(&question)?;
         let method = question.method().unwrap_or(Method::ElicitationCreate);
         let request = {
-            let mut seat = call.seat();
-            let parked = seat.parked.get_or_insert_with(|| {
-                Box::new(Parked { questions: Vec::new(), end: None, last_key: 0 })
-            });
+            let mut life = call.life();
+            let (parked, request) = life.park(Box::default).ok_or_else(client_gone)?;
             parked.last_key += 1;
             parked.questions.push(Question {
                 worker: Arc::clone(worker),
@@ -125,8 +127,10 @@ impl Parking {
                 entry,
                 is_told: false,
             });
-            seat.note_kind(call);
-            seat.request.take()
+            if let (Some(request), Some(sent)) = (&request, life.sent_mut()) {
+                sent.kind = Some(call.kind_of(request));
+            }
+            request
         };
         // While the client is away, the question waits with the others.
         request.map_or(Ok(()), |request| self.send_away(call, request))
@@ -156,9 +160,9 @@ impl Parking {
             .and_then(|json| serde_json::from_slice(json).ok())
             .unwrap_or_default();
         // One critical section: the upstream may answer as soon as it has the last answer.
-        let mut seat = call.seat();
-        let Some(parked) = &mut seat.parked else {
-            drop(seat);
+        let mut life = call.life();
+        let Some(parked) = life.questions() else {
+            drop(life);
             request.fail(&ErrorObject::invalid_params("the call has been given up"));
             return Resumed::Answered;
         };
@@ -170,25 +174,29 @@ impl Parking {
             }
         });
         let is_asking = !parked.questions.is_empty();
-        if let Some((_, end, _charge)) = parked.end.take() {
+        if let Some((mut parked, kept)) = life.hear() {
+            drop(life);
             parked.close(&call.caller);
-            drop(seat);
-            match end {
+            match kept.how {
                 Ok((answer, peer)) => super::respond(request, &call, &answer, &peer, false),
                 Err(error) => request.fail(&error),
             }
             return Resumed::Answered;
         }
-        if !is_asking {
-            seat.parked = None;
-            seat.request = Some(request);
-            drop(seat);
-            return Resumed::Again(call);
-        }
-        drop(seat);
+        let request = match is_asking {
+            true => request,
+            false => match life.resume(request) {
+                Err(request) => request,
+                Ok(_) => {
+                    drop(life);
+                    return Resumed::Again(call);
+                }
+            },
+        };
+        drop(life);
         // Not everything was answered, or the upstream asked more meanwhile.
-        if let Err(error) = self.send_away(&call, request) {
-            call.fail(&error);
+        if self.send_away(&call, request).is_err() {
+            call.abandon();
         }
         Resumed::Answered
     }
@@ -197,7 +205,7 @@ impl Parking {
     pub(crate) fn withdrawn(&self, worker: &Worker, id: &Id) {
         let calls = self.calls();
         for place in calls.values() {
-            if let Some(parked) = &mut place.call.seat().parked {
+            if let Some(parked) = place.call.life().questions() {
                 let is_it = |asked: &Question| asked.is_of(worker) && asked.id == *id;
                 parked.questions.retain(|asked| !is_it(asked));
             }
@@ -210,20 +218,16 @@ impl Parking {
         let expired: Vec<_> = {
             let mut calls = self.calls();
             for Place { call, .. } in calls.values() {
-                let mut seat = call.seat();
-                let parked = seat.parked.as_mut().filter(|parked| {
-                    let ended = parked.end.as_ref().map(|(at, ..)| *at);
-                    ended.is_some_and(|at| now.duration_since(at) >= ENDED_TIME_MAX)
-                });
-                if let Some(parked) = parked {
+                if let Some((parked, kept)) = call.life().kept()
+                    && now.duration_since(kept.at) >= ENDED_TIME_MAX
+                {
                     parked.close(&call.caller);
                 }
             }
             let late = |place: &Place| {
                 let since = now.duration_since(place.since);
                 let is_in_the_way = |call: &Call| {
-                    let seat = call.seat();
-                    seat.worker.as_ref().is_some_and(|(worker, _)| worker.is_wanted())
+                    call.life().sent().is_some_and(|sent| sent.place.worker.is_wanted())
                 };
                 since >= PARKED_TIME_MAX || since >= patience && is_in_the_way(&place.call)
             };
@@ -239,9 +243,8 @@ impl Parking {
         let state = format!("{PREFIX}{}", super::unguessable()?);
         let mut out = Vec::new();
         {
-            let mut seat = call.seat();
-            let questions =
-                seat.parked.as_mut().map_or(&mut [][..], |parked| &mut parked.questions);
+            let mut life = call.life();
+            let questions = life.questions().map_or(&mut [][..], |parked| &mut parked.questions);
             questions.iter_mut().for_each(|asked| asked.is_told = true);
             let entries: Vec<_> =
                 questions.iter().map(|asked| (asked.key.as_str(), &*asked.entry)).collect();
@@ -285,10 +288,9 @@ pub(crate) enum Resumed {
 }
 
 impl Parked {
-    /// How the call ended while its client was away. What its upstream still asks was asked for
-    /// another call of this client, who may yet answer what it knows of.
-    pub(crate) fn end(&mut self, end: End, charge: Charge, caller: &Caller) {
-        self.end = Some((clock::now(), end, charge));
+    /// The call ended while its client was away. What its upstream still asks was asked for another
+    /// call of this client, who may yet answer what it knows of.
+    pub(crate) fn ended(&mut self, caller: &Caller) {
         self.put_again(caller, |question| !question.is_told);
     }
 
@@ -321,8 +323,7 @@ impl Question {
 
 /// An upstream of 2025-11-25 wants the user to open URLs before it takes the call (-32042): the
 /// client asks the user and then sends the call again.
-pub(crate) fn ask_urls(call: &Call, elicitations: &[u8]) {
-    let Some(request) = call.seat().request.take() else { return };
+pub(crate) fn ask_urls(request: Relayed, elicitations: &[u8]) {
     let questions = translate::url_questions(elicitations);
     for question in &questions {
         let parsed: Result<InputRequest, _> = serde_json::from_slice(question);

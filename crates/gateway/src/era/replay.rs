@@ -2,7 +2,6 @@
 //! one is asked with requests, and the call is sent again with its answers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::limits::INPUT_ROUNDS_MAX;
@@ -16,6 +15,7 @@ use mcplane::server::relay::Relayed;
 use serde_json::value::RawValue;
 
 use super::park::{self, AGAIN};
+use super::questions::client_gone;
 use crate::upstream::call::Call;
 use crate::upstream::pool::Pool;
 
@@ -25,7 +25,8 @@ const QUESTIONS_MAX: usize = 64;
 /// Takes one round on.
 pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, peer: &Peer) {
     if call.revision.era() == Era::Modern {
-        if let Some(request) = call.seat().request.take() {
+        let ended = super::take(call, message, peer);
+        if let Some(request) = ended.request {
             match round.request_state.as_deref() {
                 Some(state) => pass_on(request, call, state, message),
                 None => super::respond(request, call, message, peer, false),
@@ -33,17 +34,23 @@ pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, p
         }
         return;
     }
-    if u32::from(call.sent.load(Ordering::Relaxed)) > INPUT_ROUNDS_MAX {
+    if u32::from(call.life().sends()) > INPUT_ROUNDS_MAX {
         let why = format!("the server still asks for input after {INPUT_ROUNDS_MAX} rounds");
         return call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
     }
+    // Its place and its turn are for others while the client is asked.
+    let sent = call.life().replay();
+    if sent.is_none() {
+        return;
+    }
+    drop(sent);
     let call = Arc::clone(call);
     tokio::spawn(async move {
         match answers(&call, &round).await {
             Ok(answers) => {
-                call.seat().retry = retry_members(&answers, round.request_state.as_deref());
-                if call.is_wanted() {
-                    Arc::clone(&call.pool).resubmit(call);
+                let retry = retry_members(&answers, round.request_state.as_deref());
+                if call.life().again(retry) {
+                    Arc::clone(&call.pool).submit(call);
                 }
             }
             Err(error) => call.fail(&error),
@@ -135,13 +142,12 @@ fn ask(
     let id = super::unguessable()?;
     let (method, params) = translate::question_to_legacy(question, call.revision, Some(&id))
         .map_err(|why| ErrorObject::new(Code::INVALID_REQUEST, why))?;
-    let seat = call.seat();
-    let gone = || ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone");
-    let request = seat.request.as_ref().ok_or_else(gone)?;
+    let life = call.life();
+    let request = life.request().ok_or_else(client_gone)?;
     translate::can_answer(method, Some(&params), request.capabilities()).map_err(|lacking| {
         let lacking = serde_json::json!(lacking);
         let why = format!("the server asks for what this client does not declare: {lacking}");
         ErrorObject::new(Code::INVALID_REQUEST, why)
     })?;
-    request.ask(method, params).map_err(|_| gone())
+    request.ask(method, params).map_err(|_| client_gone())
 }

@@ -44,17 +44,30 @@ impl Pool {
             let why = format!("server `{}`: {NO_SESSION}", self.shared.name);
             return Err(ErrorObject::new(Code::INVALID_REQUEST, why));
         };
+        let (lane, idle) = self.lane_of(key, call)?;
+        // Without the lock: a call that ends may hold a turn that others wait for.
+        idle.into_iter().for_each(|idle| self.leave(&idle));
+        Ok(lane)
+    }
+
+    /// The lane of a key, and the one whose place it has taken.
+    fn lane_of(
+        self: &Arc<Self>,
+        key: Key,
+        call: &Call,
+    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), ErrorObject> {
+        let mut replaced = None;
         let mut keyed = self.keyed();
         if let Some(lane) = keyed.get(&key) {
             lane.touch();
-            return Ok(Arc::clone(lane));
+            return Ok((Arc::clone(lane), None));
         }
         let max = self.settings.workers_limit() as usize;
         if keyed.len() >= max {
             let idle = keyed.iter().filter(|(_, lane)| lane.is_idle());
             let oldest = idle.max_by_key(|(_, lane)| lane.idle_for()).map(|(key, _)| key.clone());
             match oldest.and_then(|key| keyed.remove(&key)) {
-                Some(lane) => self.leave(&lane),
+                Some(lane) => replaced = Some(lane),
                 None => {
                     self.shared.refused.fetch_add(1, Ordering::Relaxed);
                     let why =
@@ -65,7 +78,7 @@ impl Pool {
         }
         let client = self.client_of(call);
         let spare = self.take_spare(client.as_ref());
-        let lane = Arc::new(Lane::new(Some(key.clone()), client));
+        let lane = Arc::new(Lane::new(Arc::downgrade(self), Some(key.clone()), client));
         match spare {
             Some(spare) => {
                 let _ = spare.lane.set(Arc::clone(&lane));
@@ -76,7 +89,7 @@ impl Pool {
         }
         keyed.insert(key, Arc::clone(&lane));
         self.restock(keyed.len());
-        Ok(lane)
+        Ok((lane, replaced))
     }
 
     /// Spare workers for the next keys, as far as there is room beside those that are in use.

@@ -1,7 +1,7 @@
 //! A set of workers with one queue, where callers take turns.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -18,6 +18,7 @@ use crate::clock;
 
 /// Workers with one queue.
 pub(crate) struct Lane {
+    pool: Weak<Pool>,
     pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
     /// Whose workers they are, in the keyed modes; spare ones are nobody's.
     pub(super) key: Option<Key>,
@@ -30,8 +31,9 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(key: Option<Key>, client: Option<Arc<Client>>) -> Self {
+    pub(super) fn new(pool: Weak<Pool>, key: Option<Key>, client: Option<Arc<Client>>) -> Self {
         Self {
+            pool,
             key,
             client,
             workers: ArcSwap::default(),
@@ -71,6 +73,15 @@ impl Lane {
         Some(taken)
     }
 
+    /// A place has become free: who waits goes on.
+    pub(super) fn advance(self: &Arc<Self>) {
+        if self.queued.is_waited_in()
+            && let Some(pool) = self.pool.upgrade()
+        {
+            pool.advance(self);
+        }
+    }
+
     pub(super) fn close(&self, each: impl Fn(Arc<Call>)) {
         self.queued.close(|(_, call)| each(call));
     }
@@ -78,7 +89,7 @@ impl Lane {
     pub(super) fn expire(&self, patience: Duration, each: impl Fn(&Call)) {
         let now = clock::now();
         let late = |since: Instant, call: &Call| {
-            !call.is_wanted() || now.duration_since(since) >= patience
+            !call.is_to_be_sent() || now.duration_since(since) >= patience
         };
         self.extract(late).iter().for_each(|call| each(call));
     }
@@ -113,6 +124,7 @@ impl Pool {
     /// A call was given up before a worker had it, in a queue of any of the pools.
     pub(super) fn is_given_up(&self) {
         self.given_up.store(true, Ordering::Release);
+        self.shared.tools.is_given_up();
         self.others().for_each(|other| other.is_given_up());
     }
 

@@ -103,15 +103,15 @@ impl Drive<'_> {
             return match self.session.tag(id) {
                 Some(Tag::Call(call)) => Owner::Call(Arc::clone(call)),
                 Some(Tag::Own(_) | Tag::Listen) => Owner::Nobody,
-                Some(Tag::Gone(_) | Tag::Moved(_)) | None => Owner::Gone,
+                Some(Tag::Gone(..) | Tag::Moved(..)) | None => Owner::Gone,
             };
         }
         let mut caller: Option<&Caller> = None;
         let mut youngest: Option<&Arc<Call>> = None;
         for tag in self.session.tags() {
             let whose = match tag {
-                Tag::Call(call) | Tag::Gone(call) if call.method.takes_input() => &call.caller,
-                Tag::Moved(caller) => caller,
+                Tag::Call(call) | Tag::Gone(call, _) if call.method.takes_input() => &call.caller,
+                Tag::Moved(caller, _) => caller,
                 _ => continue,
             };
             if !caller.is_none_or(|other| is_same(other, whose)) {
@@ -120,8 +120,10 @@ impl Drive<'_> {
             caller = Some(whose);
             let Tag::Call(call) = tag else { continue };
             // One whose client is away with a question has less to ask.
-            let rank =
-                |call: &Call| (call.seat().request.is_some(), self.session.number(call.id()));
+            let rank = |call: &Call| {
+                let life = call.life();
+                (life.request().is_some(), life.sent().map(|sent| sent.number))
+            };
             if youngest.is_none_or(|other| rank(other) < rank(call)) {
                 youngest = Some(call);
             }
@@ -180,8 +182,7 @@ impl Drive<'_> {
         let error = no_room("an answer");
         if let Some(Tag::Call(call)) = self.session.cancel(id, &error.message, &mut self.out) {
             call.fail(&error);
-            self.voices.cut(&call);
-            self.pool.release(self.worker, &call);
+            self.voices.cut(id, &call);
         }
         self.end_line(start);
     }
@@ -199,10 +200,13 @@ impl Drive<'_> {
             [] => self.stray(),
             [call] => {
                 let start = self.out.len();
+                // One without is being taken back.
+                let id = call.life().sent().map(|sent| sent.id);
                 call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why.clone()));
-                if let Some(Tag::Call(call)) = self.session.cancel(call.id(), &why, &mut self.out) {
-                    self.voices.cut(&call);
-                    self.pool.release(self.worker, &call);
+                if let Some(id) = id
+                    && let Some(Tag::Call(call)) = self.session.cancel(id, &why, &mut self.out)
+                {
+                    self.voices.cut(id, &call);
                 }
                 self.end_line(start);
             }

@@ -70,7 +70,7 @@ pub(super) fn spawn(
         pool.forget(&worker);
         // Who sends something from now on learns that nobody takes it.
         supervisor.commands.close();
-        supervisor.give_back(&pool, &worker);
+        supervisor.give_back(&pool);
         drop(alive);
     });
 }
@@ -139,7 +139,7 @@ impl Supervisor {
                 return;
             }
             pool.troubled(Trouble { short, full });
-            self.give_back(pool, worker);
+            self.give_back(pool);
             if is_late {
                 pool.give_up(worker);
             }
@@ -293,7 +293,7 @@ impl Supervisor {
                 () = ended(running) => return Some(End::Broken("it has ended".into())),
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return Some(End::Left),
-                    Some(command) => turn_away(pool, worker, command),
+                    Some(command) => turn_away(pool, command),
                 },
             }
         }
@@ -312,7 +312,7 @@ impl Supervisor {
             worker.set_state(State::Down);
             pool.give_up(worker);
         }
-        if pause > Duration::ZERO && !self.rest(pool, worker, pause, closing).await {
+        if pause > Duration::ZERO && !self.rest(pool, pause, closing).await {
             return false;
         }
         worker.restarts.fetch_add(1, Ordering::Relaxed);
@@ -324,7 +324,6 @@ impl Supervisor {
     async fn rest(
         &mut self,
         pool: &Arc<Pool>,
-        worker: &Arc<Worker>,
         pause: Duration,
         closing: &mut watch::Receiver<Option<Instant>>,
     ) -> bool {
@@ -335,16 +334,16 @@ impl Supervisor {
                 _ = closing.changed() => return false,
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return false,
-                    Some(command) => turn_away(pool, worker, command),
+                    Some(command) => turn_away(pool, command),
                 },
             }
         }
     }
 
     /// What was asked of the worker and not begun goes elsewhere.
-    fn give_back(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>) {
+    fn give_back(&mut self, pool: &Arc<Pool>) {
         while let Ok(command) = self.commands.try_recv() {
-            turn_away(pool, worker, command);
+            turn_away(pool, command);
         }
     }
 }
@@ -378,9 +377,9 @@ fn pause_before_next(pool: &Pool, worker: &Worker, lived: bool) -> Duration {
     restart.first.duration().saturating_mul(doubled).min(restart.longest.duration())
 }
 
-fn turn_away(pool: &Arc<Pool>, worker: &Arc<Worker>, command: Command) {
+fn turn_away(pool: &Arc<Pool>, command: Command) {
     match command {
-        Command::Call(call) => pool.again(worker, call),
+        Command::Call(call, place) => pool.again(place, call),
         Command::Ask(_, _, _, waiting) => {
             let _ = waiting.send(Err(unavailable("its worker is being started again")));
         }
@@ -451,6 +450,7 @@ pub(super) fn tend(pool: &Arc<Pool>) {
             let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closing()) else { return };
             let approval = pool.settings.approval.duration();
             pool.expire_queues(QUEUE_TIME_MAX.max(approval));
+            pool.shared.tools.expire(QUEUE_TIME_MAX);
             pool.shared.questions.expire(pool.shared.times.load().question);
             if let Some(after) = pool.settings.idle_stop.limit() {
                 if pool.settings.mode.is_keyed() {

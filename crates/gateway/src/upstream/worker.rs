@@ -17,9 +17,10 @@ use mcplane::server::relay::Caller;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::call::Call;
+use super::call::{Call, Sent};
 use super::greeting::Greeting;
 use super::lane::LaneOf;
+use super::place::Place;
 use super::places::Places;
 use crate::clock;
 
@@ -75,9 +76,10 @@ pub(crate) struct Worker {
 
 /// What is wanted of a worker's connection.
 pub(crate) enum Command {
-    Call(Arc<Call>),
-    /// Nobody waits any more for the call with this id, on this connection.
-    Cancel(u32, i64),
+    /// A call is to be sent, and has this place for it.
+    Call(Arc<Call>, Place),
+    /// Nobody waits any more for the call that holds this.
+    Cancel(Box<Sent>),
     /// A request of the gateway itself: method, parameters, patience, who waits.
     Ask(Method, Vec<u8>, Duration, Waiting),
     /// A question of the upstream that was put to this caller and not answered, on the connection
@@ -182,9 +184,11 @@ impl Worker {
         self.inbox.send(command).map_err(|error| error.0)
     }
 
-    pub(crate) fn cancel(&self, life: u32, id: i64) {
-        // A worker that is gone has nothing to cancel.
-        let _ = self.send(Command::Cancel(life, id));
+    /// Has the worker of a call take it back.
+    pub(super) fn cancel(sent: Sent) {
+        let worker = Arc::clone(&sent.place.worker);
+        // A worker that is gone has nothing to take back.
+        drop(worker.send(Command::Cancel(Box::new(sent))));
     }
 
     /// Whether calls wait for a place at it.
