@@ -2,7 +2,7 @@
 //!
 //! What is before it (size, `Host` and `Origin`, who asks, in-flight caps, headers against body) is
 //! the library's: `mcplane::transport::http::server`. What is after it is the worker's loop:
-//! `upstream::worker`.
+//! `upstream::drive`; and the way back is [`settle`](crate::settle).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,8 +20,10 @@ use crate::catalog::{Kind, Route};
 use crate::era::park::Resumed;
 use crate::era::replay;
 use crate::face::{Face, View};
+use crate::settle::{Outcome, Refusal, Reply, Way, settle};
 use crate::upstream::Upstream;
 use crate::upstream::call::{Call, Known};
+use crate::upstream::pool::Pool;
 use crate::upstream::worker::unavailable;
 
 impl Relay for Face {
@@ -31,32 +33,34 @@ impl Relay for Face {
         // answer   what the catalog knows needs nobody else
         if is_list(request.method()) {
             view.upstreams.iter().for_each(|upstream| upstream.asked());
-            request.answer_now(out, |request, out| list(&view, request, out));
+            let outcome = list(&view, &request, out);
+            settle(request, Reply::Nothing, outcome, Way::default());
             return None;
         }
         // route    by name, in the catalog of this moment
         let route = match route(&view, &request) {
             Ok(route) => route,
-            Err(error) => return refuse(request, &error, out),
+            Err(error) => return refuse(request, &error, (Refusal::Unknown, None), out),
         };
         let Some(upstream) = view.upstreams.get(route.server) else {
             let error = ErrorObject::new(Code::INTERNAL_ERROR, "the catalog has no such server");
-            return refuse(request, &error, out);
+            return refuse(request, &error, (Refusal::Unknown, None), out);
         };
+        let pool = &upstream.pool;
         // resume   a client of 2026-07-28 that comes back with answers to its parked call
-        let request = match upstream.pool.shared.questions.parking.resume(request) {
+        let request = match pool.shared.questions.parking.resume(pool, request) {
             Resumed::Not(request) => request,
             Resumed::Again(call) => return Some(call),
             Resumed::Answered => return Some(Arc::new(Answered)),
         };
         // level    the least severe log messages that this request wants
         if let (Some(level), Era::Modern) = (request.log_level(), request.revision().era()) {
-            upstream.watched.set_level(&upstream.pool, request.caller(), level);
+            upstream.watched.set_level(pool, request.caller(), level);
         }
         // reopen   the state that an upstream of 2026-07-28 gave to this client
-        let retry = match replay::reopen(&upstream.pool, &request) {
+        let retry = match replay::reopen(pool, &request) {
             Ok(retry) => retry,
-            Err(error) => return refuse(request, &error, out),
+            Err(error) => return refuse(request, &error, (Refusal::State, Some(pool)), out),
         };
         // send     to a worker, or into its queue; there ids, tokens and names are replaced, and
         //          what the eras say differently is translated
@@ -68,8 +72,9 @@ impl Relay for Face {
             wraps: route.wraps_output,
             retry,
         };
-        let call = Call::new(request, known, Arc::clone(&upstream.pool));
-        upstream.pool.submit(Arc::clone(&call));
+        let call = Call::new(request, known, Arc::clone(pool));
+        pool.submit(Arc::clone(&call));
+        // settle   all that comes of it, here and there: `settle`
         Some(call)
     }
 
@@ -129,7 +134,7 @@ const fn is_list(method: Method) -> bool {
     )
 }
 
-fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) {
+fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) -> Outcome {
     let start = out.len();
     let cursor = match request.message().part(Part::Cursor) {
         None | Some(b"null") => Ok(None),
@@ -147,10 +152,14 @@ fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) {
         )
     });
     match listed {
-        Ok(()) => write::end(out),
+        Ok(()) => {
+            write::end(out);
+            Outcome::Answered
+        }
         Err(error) => {
             out.truncate(start);
             write::error(out, Some(request.id_json()), &error);
+            Outcome::Refused(Refusal::Unknown)
         }
     }
 }
@@ -209,8 +218,15 @@ fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<usiz
     }
 }
 
-fn refuse(request: Relayed, error: &ErrorObject, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>> {
-    request.answer_now(out, |request, out| write::error(out, Some(request.id_json()), error));
+fn refuse(
+    request: Relayed,
+    error: &ErrorObject,
+    (why, pool): (Refusal, Option<&Arc<Pool>>),
+    out: &mut Vec<u8>,
+) -> Option<Arc<dyn Cancel>> {
+    write::error(out, Some(request.id_json()), error);
+    let way = Way { upstream: pool.map(|pool| &pool.shared), ..Way::default() };
+    settle(request, Reply::Nothing, Outcome::Refused(why), way);
     None
 }
 

@@ -24,7 +24,9 @@ use serde_json::value::RawValue;
 
 use super::questions::{client_gone, is_one_client};
 use crate::clock;
+use crate::settle::{Outcome, Refusal, Reply, Way, settle};
 use crate::upstream::call::Call;
+use crate::upstream::pool::Pool;
 use crate::upstream::worker::{Command, Worker};
 
 /// How every state of ours begins. The rest is 128 random bits.
@@ -50,10 +52,13 @@ pub(crate) struct Parked {
 /// How a call ended while nobody was there to hear of it.
 pub(crate) struct Kept {
     pub(crate) at: Instant,
-    pub(crate) how: Result<(Message, Peer), ErrorObject>,
+    pub(crate) how: How,
     /// For what is kept.
     pub(crate) _charge: Charge,
 }
+
+/// What its upstream answered, or why there is no answer.
+pub(crate) type How = Result<(Message, Peer), (ErrorObject, Outcome)>;
 
 /// One question of an upstream.
 struct Question {
@@ -137,7 +142,8 @@ impl Parking {
     }
 
     /// A client comes back, or so it may be.
-    pub(crate) fn resume(&self, request: Relayed) -> Resumed {
+    pub(crate) fn resume(&self, pool: &Pool, request: Relayed) -> Resumed {
+        let way = Way { upstream: Some(&pool.shared), ..Way::default() };
         let state = request.message().text(Part::RequestState).map(std::borrow::Cow::into_owned);
         let Some(state) = state.filter(|state| state.starts_with(PREFIX)) else {
             return Resumed::Not(request);
@@ -151,7 +157,7 @@ impl Parking {
             calls.get(&state).is_some_and(fits).then(|| calls.remove(&state)).flatten()
         };
         let Some(Place { call, .. }) = place else {
-            request.fail(&not_ours());
+            refuse(request, &not_ours(), pool);
             return Resumed::Answered;
         };
         let answers: Entries<Box<RawValue>> = request
@@ -163,7 +169,7 @@ impl Parking {
         let mut life = call.life();
         let Some(parked) = life.questions() else {
             drop(life);
-            request.fail(&ErrorObject::invalid_params("the call has been given up"));
+            refuse(request, &ErrorObject::invalid_params("the call has been given up"), pool);
             return Resumed::Answered;
         };
         parked.questions.retain(|question| match answers.get(&question.key) {
@@ -178,8 +184,8 @@ impl Parking {
             drop(life);
             parked.close(&call.caller);
             match kept.how {
-                Ok((answer, peer)) => super::respond(request, &call, &answer, &peer, false),
-                Err(error) => request.fail(&error),
+                Ok((answer, peer)) => super::respond(request, &call, (&answer, &peer), false, way),
+                Err((error, outcome)) => settle(request, Reply::Error(&error), outcome, way),
             }
             return Resumed::Answered;
         }
@@ -250,10 +256,11 @@ impl Parking {
                 questions.iter().map(|asked| (asked.key.as_str(), &*asked.entry)).collect();
             translate::input_required(request.id_json(), &entries, &state, None, &mut out);
         }
-        let (call, since) = (Arc::clone(call), clock::now());
+        let (pool, call, since) = (Arc::clone(&call.pool), Arc::clone(call), clock::now());
         let digest = self.digest(&request);
         self.calls().insert(state, Place { call, since, digest });
-        request.answer(out);
+        let way = Way { upstream: Some(&pool.shared), ..Way::default() };
+        settle(request, Reply::Line(out), Outcome::Answered, way);
         Ok(())
     }
 
@@ -266,6 +273,12 @@ impl Parking {
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Place>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A client comes back, and there is nothing to come back to.
+fn refuse(request: Relayed, error: &ErrorObject, pool: &Pool) {
+    let way = Way { upstream: Some(&pool.shared), ..Way::default() };
+    settle(request, Reply::Error(error), Outcome::Refused(Refusal::State), way);
 }
 
 /// What a client hears whose state is void. A parked call ends with the gateway, whatever the key.
@@ -323,7 +336,7 @@ impl Question {
 
 /// An upstream of 2025-11-25 wants the user to open URLs before it takes the call (-32042): the
 /// client asks the user and then sends the call again.
-pub(crate) fn ask_urls(request: Relayed, elicitations: &[u8]) {
+pub(crate) fn ask_urls(request: Relayed, elicitations: &[u8], way: Way<'_>) {
     let questions = translate::url_questions(elicitations);
     for question in &questions {
         let parsed: Result<InputRequest, _> = serde_json::from_slice(question);
@@ -333,7 +346,8 @@ pub(crate) fn ask_urls(request: Relayed, elicitations: &[u8]) {
             translate::can_answer(Method::ElicitationCreate, params, request.capabilities())
         {
             let why = "the server wants the user to open a URL, which this client does not offer";
-            return request.fail(&super::missing_capability(why, &serde_json::json!(lacking)));
+            let error = super::missing_capability(why, &serde_json::json!(lacking));
+            return super::refuse(request, &error, way);
         }
     }
     let keys: Vec<String> = (1..=questions.len()).map(|number| format!("url{number}")).collect();
@@ -341,5 +355,5 @@ pub(crate) fn ask_urls(request: Relayed, elicitations: &[u8]) {
         keys.iter().map(String::as_str).zip(questions.iter().map(Vec::as_slice)).collect();
     let mut out = Vec::new();
     translate::input_required(request.id_json(), &entries, AGAIN, None, &mut out);
-    request.answer(out);
+    settle(request, Reply::Line(out), Outcome::Answered, way);
 }

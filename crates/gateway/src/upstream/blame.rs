@@ -20,6 +20,7 @@ use super::drive::{Drive, Tag};
 use super::pool::Pool;
 use super::worker::unavailable;
 use crate::clock;
+use crate::settle::{Outcome, Refusal};
 
 /// Ends in a row after which calls of a kind are refused.
 const ENDS_MAX: u32 = 3;
@@ -114,7 +115,7 @@ impl Pool {
             kind.2,
             left.as_secs() + 1
         );
-        call.fail(&unavailable(&why));
+        call.fail(Outcome::Refused(Refusal::Blamed), &unavailable(&why));
         true
     }
 }
@@ -124,8 +125,8 @@ impl Drive<'_> {
     /// there is one.
     pub(crate) fn blame(&self) -> bool {
         let calls = self.session.tags().filter_map(|tag| match tag {
-            Tag::Call(call) => Some((call.life().sent()?.number, kind(call)?)),
-            Tag::Gone(_, sent) => Some((sent.number, sent.kind.clone()?)),
+            Tag::Call(call) => Some((call.life().sent()?.on.number, kind(call)?)),
+            Tag::Gone(_, sent) => Some((sent.on.number, sent.kind.clone()?)),
             Tag::Moved(..) | Tag::Own(_) | Tag::Listen => None,
         });
         let last = calls.max_by_key(|(number, _)| *number);

@@ -4,20 +4,19 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcplane::budget::Charge;
-use mcplane::proto::error::ErrorObject;
-use mcplane::proto::message::Message;
+use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::method::Method;
-use mcplane::proto::session::Peer;
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
 
-use super::life::{Asks, Ended, Life, Parts, Sent as SentOf};
+use super::life::{Asks, Ended, Life, On, Parts, Sent as SentOf};
 use super::place::Place;
 use super::pool::Pool;
 use super::turn::Turn;
 use super::worker::Worker;
 use crate::clock;
-use crate::era::park::{Kept, Parked};
+use crate::era::park::{How, Kept, Parked};
+use crate::settle::{Outcome, Reply, Way, settle};
 
 /// What the lives of a gateway's calls are made of.
 pub(crate) struct Real;
@@ -86,40 +85,57 @@ impl Call {
         self.life().request().is_some()
     }
 
-    /// Has it sent, with the place that it has at a worker: on which of its connections, under which
-    /// id, and which call of the worker it is. The place comes back if nobody waits for it any more.
+    /// Has it sent, with the place that it has at a worker. The place comes back if nobody waits for it any more.
     pub(super) fn send(
         &self,
         place: Place,
-        at: (u32, i64, u64),
+        on: On,
         write: impl FnOnce(&Relayed, &[u8]),
     ) -> Result<(), Place> {
         let mut life = self.life();
-        let (request, retry) = life.send(place, at)?;
+        let (request, retry) = life.send(place, on)?;
         write(request, retry);
         Ok(())
     }
 
     /// Ends it with an error, unless it has ended already.
-    pub(crate) fn fail(&self, error: &ErrorObject) {
-        drop(self.fail_at_worker(error));
+    pub(crate) fn fail(&self, outcome: Outcome, error: &ErrorObject) {
+        drop(self.fail_at_worker(outcome, error));
     }
 
     /// The same; what it held at a worker that has it still comes back.
-    pub(crate) fn fail_at_worker(&self, error: &ErrorObject) -> Option<Box<Sent>> {
-        let Ended { request, sent, .. } = self.end(|| (Err(error.clone()), Charge::default()));
+    pub(crate) fn fail_at_worker(
+        &self,
+        outcome: Outcome,
+        error: &ErrorObject,
+    ) -> Option<Box<Sent>> {
+        let ended = self.end(|| (Err((error.clone(), outcome)), Charge::default()));
+        let way = self.way(&ended);
+        let Ended { request, sent, .. } = ended;
         let sent = sent.map(|sent| Box::new(self.remember(request.as_ref(), sent)));
         if let Some(request) = request {
-            request.fail(error);
+            settle(request, Reply::Error(error), outcome, way);
         }
         sent
     }
 
+    /// The same, since its upstream answers what cannot be passed on.
+    pub(crate) fn fail_of_upstream(&self, code: Code, why: String) {
+        let outcome = Outcome::Error(code, Fault::Upstream);
+        self.fail(outcome, &ErrorObject::new(code, why));
+    }
+
+    /// The way that it has come.
+    pub(crate) fn way(&self, ended: &Ended<Real>) -> Way<'_> {
+        Way {
+            upstream: Some(&self.pool.shared),
+            waited: ended.waited,
+            sent: ended.sent.as_ref().map(|sent| sent.on.at),
+        }
+    }
+
     /// Ends it. How it did is kept if its client is away.
-    pub(crate) fn end(
-        &self,
-        how: impl FnOnce() -> (Result<(Message, Peer), ErrorObject>, Charge),
-    ) -> Ended<Real> {
+    pub(crate) fn end(&self, how: impl FnOnce() -> (How, Charge)) -> Ended<Real> {
         let mut life = self.life();
         let ended = life.finish(|| {
             let (how, _charge) = how();
@@ -172,6 +188,7 @@ impl Cancel for Call {
     fn cancel(&self) {
         // Its turn goes to the next one behind the lock.
         let ended = self.life().cancel();
+        let way = self.way(&ended);
         let Ended { request, sent, .. } = ended;
         let Some(request) = request else { return };
         match sent {
@@ -179,7 +196,7 @@ impl Cancel for Call {
             None => self.pool.is_given_up(),
         }
         // Nothing may be sent for it: its client may use the id again.
-        request.answer_now(&mut Vec::new(), |_, _| {});
+        settle(request, Reply::Nothing, Outcome::Cancelled, way);
     }
 }
 

@@ -13,8 +13,10 @@ use mcplane::proto::session::client::Answer;
 
 use super::call::{Call, Sent};
 use super::drive::{BACKLOG_BYTES_MAX, Drive, Tag, request};
+use super::life::On;
 use super::place::Place;
 use super::worker::State;
+use crate::settle::{Outcome, Refusal};
 use crate::{clock, era};
 
 impl Drive<'_> {
@@ -32,18 +34,21 @@ impl Drive<'_> {
         };
         if self.out.backlog() > BACKLOG_BYTES_MAX {
             let why = "the server does not read what it is sent";
-            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+            let error = ErrorObject::new(Code::OVERLOADED, why);
+            return call.fail(Outcome::Refused(Refusal::Full), &error);
         }
         let patience = self.pool.patience();
         let tag = Tag::Call(Arc::clone(&call));
         let Ok(id) = self.session.open(now, call.method, patience, tag) else {
             let why = format!("the server speaks {revision}, which has no `{}`", call.method);
-            return call.fail(&ErrorObject::new(Code::METHOD_NOT_FOUND, why));
+            let error = ErrorObject::new(Code::METHOD_NOT_FOUND, why);
+            return call.fail(Outcome::Refused(Refusal::Method), &error);
         };
         let start = self.out.len();
         let number = self.worker.calls.load(Ordering::Relaxed);
         let out = &mut self.out;
-        let sent = call.send(place, (self.worker.life(), id, number), |request, retry| {
+        let on = On { life: self.worker.life(), id, number, at: now };
+        let sent = call.send(place, on, |request, retry| {
             era::write_request(request, &call, revision, id, retry, out);
         });
         if let Err(place) = sent {
@@ -71,8 +76,8 @@ impl Drive<'_> {
                 self.voices.cut(id, call);
                 self.pool.timed_out(self.worker);
                 let why = format!("`{}` was not answered in time by the server", call.method);
-                let sent = call.fail_at_worker(&ErrorObject::new(Code::HANDLER_TIMEOUT, why));
-                if let Some(sent) = sent {
+                let error = ErrorObject::new(Code::HANDLER_TIMEOUT, why);
+                if let Some(sent) = call.fail_at_worker(Outcome::TimedOut, &error) {
                     self.part(now, Tag::Gone(Arc::clone(call), sent));
                 }
             }
@@ -82,7 +87,7 @@ impl Drive<'_> {
             }
             (Answer::Malformed(why), _) => {
                 let why = format!("the server's answer breaks the protocol: {why}");
-                call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
+                call.fail_of_upstream(Code::INTERNAL_ERROR, why);
             }
             (Answer::Closed, _) | (_, None) => self.pool.broken(call, "the connection ended"),
             (Answer::InputRequired(round), Some(message)) => {
@@ -103,21 +108,21 @@ impl Drive<'_> {
 
     /// Takes a call back that nobody waits for any more.
     pub(super) fn cancel(&mut self, now: Instant, sent: Box<Sent>) {
-        if sent.life != self.worker.life() {
+        if sent.on.life != self.worker.life() {
             return;
         }
         let start = self.out.len();
-        let call = self.session.cancel(sent.id, "the client cancelled it", &mut self.out);
+        let call = self.session.cancel(sent.on.id, "the client cancelled it", &mut self.out);
         self.end_line(start);
         if let Some(Tag::Call(call)) = call {
-            self.voices.cut(sent.id, &call);
+            self.voices.cut(sent.on.id, &call);
             self.part(now, Tag::Gone(call, sent));
         }
     }
 
     /// Sends a call to another worker.
     pub(super) fn move_away(&mut self, call: &Arc<Call>) {
-        let Some(id) = call.life().sent().map(|sent| sent.id) else { return };
+        let Some(id) = call.life().sent().map(|sent| sent.on.id) else { return };
         let start = self.out.len();
         let tag = self.session.cancel(id, "it is sent elsewhere", &mut self.out);
         self.end_line(start);

@@ -14,6 +14,10 @@ use super::worker::{Worker, unavailable};
 use crate::clock;
 use crate::config::Mode;
 use crate::face::NO_SESSION;
+use crate::settle::{Outcome, Refusal};
+
+/// Why a call has no lane.
+type Refused = (Refusal, ErrorObject);
 
 /// Whose worker it is, in the keyed modes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,13 +40,13 @@ impl Key {
 
 impl Pool {
     /// The lane of a caller. A keyed one is made when it is first needed.
-    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, ErrorObject> {
+    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, Refused> {
         if !self.settings.mode.is_keyed() {
             return Ok(Arc::clone(&self.common));
         }
         let Some(key) = self.key(&call.caller) else {
             let why = format!("server `{}`: {NO_SESSION}", self.shared.name);
-            return Err(ErrorObject::new(Code::INVALID_REQUEST, why));
+            return Err((Refusal::Nobodys, ErrorObject::new(Code::INVALID_REQUEST, why)));
         };
         let (lane, idle) = self.lane_of(key, call)?;
         // Without the lock: a call that ends may hold a turn that others wait for.
@@ -55,7 +59,7 @@ impl Pool {
         self: &Arc<Self>,
         key: Key,
         call: &Call,
-    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), ErrorObject> {
+    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), Refused> {
         let mut replaced = None;
         let mut keyed = self.keyed();
         if let Some(lane) = keyed.get(&key) {
@@ -72,7 +76,7 @@ impl Pool {
                     self.shared.refused.fetch_add(1, Ordering::Relaxed);
                     let why =
                         format!("all {max} workers of server `{}` are taken", self.shared.name);
-                    return Err(ErrorObject::new(Code::OVERLOADED, why));
+                    return Err((Refusal::Full, ErrorObject::new(Code::OVERLOADED, why)));
                 }
             }
         }
@@ -145,6 +149,7 @@ impl Pool {
     fn leave(&self, lane: &Lane) {
         let deadline = clock::now() + LEAVE_TIME;
         lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
-        lane.close(|call| call.fail(&unavailable("its session has ended")));
+        let outcome = Outcome::Refused(Refusal::Closing);
+        lane.close(|call| call.fail(outcome, &unavailable("its session has ended")));
     }
 }

@@ -15,6 +15,7 @@ use super::pool::Pool;
 use super::queue::{Queue, Refused};
 use super::worker::{State, Worker, unavailable};
 use crate::clock;
+use crate::settle::{Outcome, Refusal};
 
 /// Workers with one queue.
 pub(crate) struct Lane {
@@ -134,7 +135,7 @@ impl Pool {
         if workers.iter().all(|worker| worker.state() == State::Down) {
             let trouble = self.trouble.load_full();
             let why = trouble.as_ref().map_or("no worker of it runs", |trouble| &trouble.short);
-            return call.fail(&unavailable(why));
+            return call.fail(Outcome::Refused(Refusal::NoWorker), &unavailable(why));
         }
         let max = self.settings.queue as usize;
         if lane.queued.load(Ordering::Acquire) >= max && self.given_up.swap(false, Ordering::AcqRel)
@@ -144,11 +145,13 @@ impl Pool {
         // What is left is for others.
         let share = max - max / 4;
         let caller = call.caller.clone();
-        let refused = match lane.queued.push(&caller, (clock::now(), call), max, share) {
+        let now = clock::now();
+        call.life().wait(now);
+        let refused = match lane.queued.push(&caller, (now, call), max, share) {
             Ok(()) => None,
             Err(Refused::Closed((_, call))) => return self.admit(call),
             Err(Refused::Full((_, call))) => Some((
-                call,
+                (call, Refusal::Full),
                 format!(
                     "server `{}` is overloaded: {} calls run on each of its {} workers and {max} \
                      wait; try again later",
@@ -158,12 +161,13 @@ impl Pool {
                 ),
             )),
             Err(Refused::Share((_, call))) => {
-                Some((call, format!("{share} calls of this client wait already")))
+                Some(((call, Refusal::Share), format!("{share} calls of this client wait already")))
             }
         };
-        if let Some((call, why)) = refused {
+        if let Some(((call, is), why)) = refused {
             self.shared.refused.fetch_add(1, Ordering::Relaxed);
-            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+            let error = ErrorObject::new(Code::OVERLOADED, why);
+            return call.fail(Outcome::Refused(is), &error);
         }
         // A place may have become free in between.
         self.advance(lane);

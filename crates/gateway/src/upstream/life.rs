@@ -14,6 +14,7 @@
 //! held, to let go of it (a drop frees it) or to hold it for as long as the upstream goes on.
 
 use std::mem;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ pub(crate) struct Life<P: Parts> {
     retry: Vec<u8>,
     /// How often it was sent.
     sends: u8,
+    /// Since when it waits to be sent, or did when it was sent last.
+    waits: Option<Instant>,
     pub(super) asks: Asks,
     /// It is to have a worker to itself, as long as there are such.
     pub(super) is_alone: bool,
@@ -71,15 +74,22 @@ enum Stage<P: Parts> {
 pub(crate) struct Sent<P: Parts> {
     turn: P::Turn,
     pub(crate) place: P::Place,
-    /// On which of its worker's connections it is, and its id there.
-    pub(crate) life: u32,
-    pub(crate) id: i64,
-    /// Which call it was of all that its worker was sent.
-    pub(crate) number: u64,
+    pub(crate) on: On,
     /// What its upstream wanted to ask for and could not, since the client does not declare it.
     pub(crate) lacks: Option<Value>,
     /// What it was, once its request is gone.
     pub(crate) kind: Option<Kind>,
+}
+
+/// Where and when a call was sent.
+#[derive(Clone, Copy)]
+pub(crate) struct On {
+    /// On which of its worker's connections, and its id there.
+    pub(crate) life: u32,
+    pub(crate) id: i64,
+    /// Which call it was of all that its worker was sent.
+    pub(crate) number: u64,
+    pub(crate) at: Instant,
 }
 
 /// Whether a call's upstream asks in it.
@@ -96,6 +106,8 @@ pub(crate) enum Asks {
 pub(crate) struct Ended<P: Parts> {
     /// Who is to be answered.
     pub(crate) request: Option<P::Request>,
+    /// Since when it waited to be sent, if it had to.
+    pub(crate) waited: Option<Instant>,
     /// What it held at a worker, if one has it still.
     pub(crate) sent: Option<Sent<P>>,
     /// Its turn, if it was not sent yet.
@@ -108,6 +120,7 @@ impl<P: Parts> Life<P> {
             state: State::Open(request, Stage::Waiting),
             retry,
             sends: 0,
+            waits: None,
             asks: Asks::Unknown,
             is_alone: false,
         }
@@ -124,6 +137,13 @@ impl<P: Parts> Life<P> {
     /// Whether it waits to be sent.
     pub(crate) const fn is_to_be_sent(&self) -> bool {
         matches!(&self.state, State::Open(_, Stage::Waiting | Stage::Queued(_)))
+    }
+
+    /// It has to wait to be sent, from now on if it did not before.
+    pub(super) fn wait(&mut self, now: Instant) {
+        if self.is_to_be_sent() {
+            self.waits.get_or_insert(now);
+        }
     }
 
     /// How often it was sent.
@@ -180,13 +200,13 @@ impl<P: Parts> Life<P> {
     pub(super) fn send(
         &mut self,
         place: P::Place,
-        (life, id, number): (u32, i64, u64),
+        on: On,
     ) -> Result<(&P::Request, &[u8]), P::Place> {
         let State::Open(request, stage) = &mut self.state else { return Err(place) };
         match mem::replace(stage, Stage::Waiting) {
             Stage::Queued(turn) => {
                 let (lacks, kind) = (None, None);
-                *stage = Stage::Sent(Sent { turn, place, life, id, number, lacks, kind });
+                *stage = Stage::Sent(Sent { turn, place, on, lacks, kind });
                 self.sends = self.sends.saturating_add(1);
                 Ok((request, &self.retry))
             }
@@ -203,6 +223,7 @@ impl<P: Parts> Life<P> {
         match mem::replace(stage, Stage::Waiting) {
             Stage::Sent(Sent { turn, place, .. }) => {
                 *stage = Stage::Queued(turn);
+                self.waits = None;
                 Some(place)
             }
             other => {
@@ -228,7 +249,7 @@ impl<P: Parts> Life<P> {
     pub(crate) fn again(&mut self, retry: Vec<u8>) -> bool {
         let State::Open(_, stage @ Stage::Replayed) = &mut self.state else { return false };
         *stage = Stage::Waiting;
-        self.retry = retry;
+        (self.waits, self.retry) = (None, retry);
         true
     }
 
@@ -282,7 +303,7 @@ impl<P: Parts> Life<P> {
     /// Any state → answered, or → kept if the client is away. What has ended stays as it is.
     pub(crate) fn finish(&mut self, end: impl FnOnce() -> P::End) -> Ended<P> {
         match mem::replace(&mut self.state, State::Answered) {
-            State::Open(request, stage) => Ended::of(request, stage),
+            State::Open(request, stage) => Ended::of(request, stage, self.waits),
             State::Parked(questions, sent) => {
                 self.state = State::Kept(questions, end());
                 Ended { sent: Some(sent), ..Ended::nothing() }
@@ -297,7 +318,7 @@ impl<P: Parts> Life<P> {
     /// Any state → cancelled, unless the client is away, to come back.
     pub(crate) fn cancel(&mut self) -> Ended<P> {
         match mem::replace(&mut self.state, State::Cancelled) {
-            State::Open(request, stage) => Ended::of(request, stage),
+            State::Open(request, stage) => Ended::of(request, stage, self.waits),
             other => {
                 self.state = other;
                 Ended::nothing()
@@ -320,16 +341,16 @@ impl<P: Parts> Life<P> {
 
 impl<P: Parts> Ended<P> {
     const fn nothing() -> Self {
-        Self { request: None, sent: None, _turn: None }
+        Self { request: None, waited: None, sent: None, _turn: None }
     }
 
-    fn of(request: P::Request, stage: Stage<P>) -> Self {
+    fn of(request: P::Request, stage: Stage<P>, waited: Option<Instant>) -> Self {
         let (sent, turn) = match stage {
             Stage::Sent(sent) => (Some(sent), None),
             Stage::Queued(turn) => (None, Some(turn)),
             Stage::Waiting | Stage::Replayed => (None, None),
         };
-        Self { request: Some(request), sent, _turn: turn }
+        Self { request: Some(request), waited, sent, _turn: turn }
     }
 }
 

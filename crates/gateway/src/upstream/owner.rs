@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::message::{Message, Part, write};
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Caller;
@@ -13,6 +13,7 @@ use super::call::Call;
 use super::drive::{Drive, End, Tag};
 use super::pool::Heard;
 use crate::era::questions::no_room;
+use crate::settle::Outcome;
 use crate::{clock, era};
 
 impl Drive<'_> {
@@ -122,7 +123,7 @@ impl Drive<'_> {
             // One whose client is away with a question has less to ask.
             let rank = |call: &Call| {
                 let life = call.life();
-                (life.request().is_some(), life.sent().map(|sent| sent.number))
+                (life.request().is_some(), life.sent().map(|sent| sent.on.number))
             };
             if youngest.is_none_or(|other| rank(other) < rank(call)) {
                 youngest = Some(call);
@@ -181,7 +182,7 @@ impl Drive<'_> {
         let start = self.out.len();
         let error = no_room("an answer");
         if let Some(Tag::Call(call)) = self.session.cancel(id, &error.message, &mut self.out) {
-            call.fail(&error);
+            call.fail(Outcome::Error(error.code, Fault::Us), &error);
             self.voices.cut(id, &call);
         }
         self.end_line(start);
@@ -201,8 +202,8 @@ impl Drive<'_> {
             [call] => {
                 let start = self.out.len();
                 // One without is being taken back.
-                let id = call.life().sent().map(|sent| sent.id);
-                call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why.clone()));
+                let id = call.life().sent().map(|sent| sent.on.id);
+                call.fail_of_upstream(Code::INTERNAL_ERROR, why.clone());
                 if let Some(id) = id
                     && let Some(Tag::Call(call)) = self.session.cancel(id, &why, &mut self.out)
                 {

@@ -35,6 +35,7 @@ use super::{Means, address};
 use crate::clock;
 use crate::config::{Gateway, Policy, Server};
 use crate::era::questions::Questions;
+use crate::settle::{Outcome, Refusal, Tally};
 
 /// Timeouts in a row after which a worker gets nothing before it has answered a probe.
 const TIMEOUTS_MAX: u32 = 3;
@@ -118,6 +119,8 @@ pub(crate) struct Shared {
     pub(crate) unowned: Arc<AtomicU64>,
     /// Calls that were refused because everything was full.
     pub(crate) refused: Arc<AtomicU64>,
+    /// How its calls ended.
+    pub(crate) tally: Arc<Tally>,
 }
 
 /// How long the gateway's settings let things take.
@@ -176,6 +179,7 @@ impl Pool {
             has_levels: Arc::default(),
             unowned: Arc::default(),
             refused: Arc::default(),
+            tally: Arc::default(),
         };
         Self::build(settings, Side::Own, shared)
     }
@@ -259,7 +263,9 @@ impl Pool {
     pub(super) fn admit_here(self: &Arc<Self>, call: Arc<Call>) {
         if let Some(why) = self.closed.get() {
             return match self.side {
-                Side::Own => call.fail(&unavailable(why)),
+                Side::Own => {
+                    call.fail(Outcome::Refused(Refusal::Closing), &unavailable(why));
+                }
                 Side::Legacy(_) | Side::Alone(_) => self.admit(call),
             };
         }
@@ -268,7 +274,7 @@ impl Pool {
         }
         let lane = match self.lane(&call) {
             Ok(lane) => lane,
-            Err(error) => return call.fail(&error),
+            Err((why, error)) => return call.fail(Outcome::Refused(why), &error),
         };
         match self.pick(&lane, &call.caller) {
             Some(place) => self.hand(place, call),
@@ -313,7 +319,7 @@ impl Pool {
             Some(place) => self.again(place, Arc::clone(call)),
             None => {
                 let why = format!("{why}; the call may or may not have had its effect");
-                call.fail(&unavailable(&why));
+                call.fail(Outcome::Lost, &unavailable(&why));
             }
         }
     }
@@ -390,7 +396,8 @@ impl Pool {
             // Where no worker is about to be ready, waiting is like waiting for an answer.
             let is_lost = lane.workers.load().iter().all(does_not_answer);
             let most = self.patience().filter(|_| is_lost).unwrap_or(patience);
-            lane.expire(most.min(patience), |call| call.fail(&unavailable(&why)));
+            let outcome = Outcome::Refused(Refusal::Waited);
+            lane.expire(most.min(patience), |call| call.fail(outcome, &unavailable(&why)));
         }
     }
 
@@ -455,7 +462,8 @@ impl Pool {
         if lane.workers.load().iter().all(is_no_use) {
             let trouble = self.trouble.load_full();
             let why = trouble.as_ref().map_or("no worker of it runs", |trouble| &trouble.short);
-            lane.expire(Duration::ZERO, |call| call.fail(&unavailable(why)));
+            let outcome = Outcome::Refused(Refusal::NoWorker);
+            lane.expire(Duration::ZERO, |call| call.fail(outcome, &unavailable(why)));
         }
     }
 
@@ -483,7 +491,7 @@ impl Pool {
 
     pub(super) fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
         let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let (worker, commands) = Worker::new(number);
+        let (worker, commands) = Worker::new(Arc::clone(&self.shared.name), number);
         if let Some(old) = replaced {
             worker.succeed(old);
         }

@@ -12,6 +12,7 @@ use super::pool::Pool;
 use super::turns::{Asked, Turns};
 use super::worker::unavailable;
 use crate::clock;
+use crate::settle::{Outcome, Refusal};
 
 /// The tools of one upstream that have a limit of their own: mostly none.
 pub(crate) struct Tools {
@@ -59,7 +60,8 @@ impl Tools {
         };
         let late = self.turns().extract(late);
         for call in late {
-            call.fail(&unavailable("the call waited too long for its turn at its tool"));
+            let outcome = Outcome::Refused(Refusal::Waited);
+            call.fail(outcome, &unavailable("the call waited too long for its turn at its tool"));
         }
     }
 
@@ -69,7 +71,13 @@ impl Tools {
             // What is dropped has ended, and holds nothing.
             turns.extract(|_, call| !call.is_to_be_sent());
         }
-        turns.ask(clock::now(), tool, call, max)
+        let now = clock::now();
+        let asked = turns.ask(now, tool, Arc::clone(&call), max);
+        drop(turns);
+        if matches!(asked, Asked::Waits) {
+            call.life().wait(now);
+        }
+        asked
     }
 
     fn turns(&self) -> MutexGuard<'_, Turns<Arc<Call>>> {
@@ -111,7 +119,8 @@ impl Pool {
                 self.shared.refused.fetch_add(1, Ordering::Relaxed);
                 let why =
                     format!("{max} calls wait for their turn at a tool with a limit of its own");
-                call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+                let error = ErrorObject::new(Code::OVERLOADED, why);
+                call.fail(Outcome::Refused(Refusal::Full), &error);
             }
         }
     }

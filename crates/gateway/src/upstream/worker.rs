@@ -44,6 +44,7 @@ pub(crate) enum State {
 
 /// A worker, as those see it who use it.
 pub(crate) struct Worker {
+    upstream: Arc<str>,
     pub(crate) number: usize,
     inbox: mpsc::UnboundedSender<Command>,
     pub(crate) in_flight: Places,
@@ -98,7 +99,10 @@ pub(crate) enum Command {
 pub(crate) type Waiting = oneshot::Sender<Result<Bytes, ErrorObject>>;
 
 impl Worker {
-    pub(crate) fn new(number: usize) -> (Arc<Self>, mpsc::UnboundedReceiver<Command>) {
+    pub(crate) fn new(
+        upstream: Arc<str>,
+        number: usize,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Command>) {
         #[allow(
             clippy::disallowed_methods,
             reason = "bounded by what is sent: calls by the worker's places, cancellations by calls; \
@@ -106,6 +110,7 @@ impl Worker {
         )]
         let (inbox, commands) = mpsc::unbounded_channel();
         let worker = Self {
+            upstream,
             number,
             inbox,
             in_flight: Places::default(),
@@ -171,7 +176,16 @@ impl Worker {
         if state == State::Starting {
             *self.began.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
         }
-        self.state.store(state as u8, Ordering::Release);
+        if self.state.swap(state as u8, Ordering::AcqRel) != state as u8 {
+            tracing::info!(
+                target: "mcplane::worker",
+                upstream = &*self.upstream,
+                worker = self.number,
+                state = ?state,
+                pid = self.pid.load(Ordering::Relaxed),
+                restarts = self.restarts.load(Ordering::Relaxed),
+            );
+        }
     }
 
     /// Takes a place for one call, if there are fewer than `max`.

@@ -45,8 +45,8 @@ enum At {
 
 const EVENTS: usize = 10;
 
-#[derive(Default)]
 struct World {
+    on: On,
     requests: Rc<Cell<usize>>,
     turns: Rc<Cell<usize>>,
     places: Rc<Cell<usize>>,
@@ -56,6 +56,17 @@ struct World {
 }
 
 impl World {
+    fn new() -> Self {
+        Self {
+            on: On { life: 1, id: 2, number: 3, at: Instant::now() },
+            requests: Rc::default(),
+            turns: Rc::default(),
+            places: Rc::default(),
+            gone: Vec::new(),
+            answers: 0,
+        }
+    }
+
     /// Something happens to a call that is there: where it is then.
     fn happen(&mut self, event: usize, at: At, life: &mut Life<Tokens>) -> At {
         match event {
@@ -63,7 +74,7 @@ impl World {
                 Ok(()) => self.moved(at, &[At::Waiting], At::Queued),
                 Err(_) => self.stays(at, &[At::Waiting]),
             },
-            1 => match life.send(Token::new(&self.places), (1, 2, 3)) {
+            1 => match life.send(Token::new(&self.places), self.on) {
                 Ok(_) => self.moved(at, &[At::Queued], At::Sent),
                 Err(_) => self.stays(at, &[At::Queued]),
             },
@@ -153,7 +164,7 @@ fn a_call_holds_what_its_state_has_and_is_answered_once() {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_889);
             usize::try_from(dice >> 33).unwrap() % max
         };
-        let mut world = World::default();
+        let mut world = World::new();
         let new = |world: &World| {
             (At::Waiting, Life::<Tokens>::new(Token::new(&world.requests), Vec::new()))
         };
