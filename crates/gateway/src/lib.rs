@@ -2,7 +2,7 @@
 //!
 //! # Layout, in reading order
 //!
-//! * `pipeline` — the path of a request, from top to bottom.
+//! * `pipeline` — the path of a request, from top to bottom; `settle` — the way back.
 //! * [`config`] — what to serve: the model, reading it, importing it, watching it.
 //! * `gateway` — the whole: starting, changing while it runs, ending.
 //! * [`listen`] — where clients come in, and how they find the way.
@@ -22,6 +22,7 @@ mod gateway;
 pub mod listen;
 mod pipeline;
 mod private;
+mod settle;
 mod sync;
 mod upstream;
 mod watches;

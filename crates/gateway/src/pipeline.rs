@@ -2,7 +2,7 @@
 //!
 //! What is before it (size, `Host` and `Origin`, who asks, in-flight caps, headers against body) is
 //! the library's: `mcplane::transport::http::server`. What is after it is the worker's loop:
-//! `upstream::worker`.
+//! `upstream::drive`; and the way back is [`settle`](crate::settle).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use mcplane::proto::error::{Code, ErrorObject, shorten};
 use mcplane::proto::frame::Output;
 use mcplane::proto::headers::ParamHeader;
-use mcplane::proto::message::{Message, Outcome, Part, write};
+use mcplane::proto::message::{self, Message, Part, write};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::ServerConfig;
 use mcplane::proto::types::{Cache, LogLevel};
@@ -21,8 +21,10 @@ use crate::catalog::{Kind, Route};
 use crate::era::park::Resumed;
 use crate::era::replay;
 use crate::face::{Face, View};
+use crate::settle::{Outcome, Refusal, Reply, Way, settle};
 use crate::upstream::Upstream;
-use crate::upstream::call::Call;
+use crate::upstream::call::{Call, Known};
+use crate::upstream::pool::Pool;
 use crate::upstream::worker::unavailable;
 
 impl Relay for Face {
@@ -32,43 +34,52 @@ impl Relay for Face {
         // answer   what the catalog knows needs nobody else
         if is_list(request.method()) {
             view.upstreams.iter().for_each(|upstream| upstream.asked());
-            request.answer_now(out, |request, out| list(&view, request, out));
+            out.reply(|out| list(&view, &request, out));
+            let outcome = match out.outcome() {
+                Some(message::Outcome::Error(_)) => Outcome::Refused(Refusal::Unknown),
+                _ => Outcome::Answered,
+            };
+            settle(request, Reply::Nothing, outcome, Way::default());
             return None;
         }
         // route    by name, in the catalog of this moment
         let route = match route(&view, &request) {
             Ok(route) => route,
-            Err(error) => return refuse(request, &error, out),
+            Err(error) => return refuse(request, &error, (Refusal::Unknown, None), out),
         };
         let Some(upstream) = view.upstreams.get(route.server) else {
             let error = ErrorObject::new(Code::INTERNAL_ERROR, "the catalog has no such server");
-            return refuse(request, &error, out);
+            return refuse(request, &error, (Refusal::Unknown, None), out);
         };
+        let pool = &upstream.pool;
         // resume   a client of 2026-07-28 that comes back with answers to its parked call
-        let request = match upstream.pool.shared.questions.parking.resume(request) {
+        let request = match pool.shared.questions.parking.resume(pool, request) {
             Resumed::Not(request) => request,
             Resumed::Again(call) => return Some(call),
             Resumed::Answered => return Some(Arc::new(Answered)),
         };
         // level    the least severe log messages that this request wants
         if let (Some(level), Era::Modern) = (request.log_level(), request.revision().era()) {
-            upstream.watched.set_level(&upstream.pool, request.caller(), level);
+            upstream.watched.set_level(pool, request.caller(), level);
         }
         // reopen   the state that an upstream of 2026-07-28 gave to this client
-        let retry = match replay::reopen(&upstream.pool, &request) {
+        let retry = match replay::reopen(pool, &request) {
             Ok(retry) => retry,
-            Err(error) => return refuse(request, &error, out),
+            Err(error) => return refuse(request, &error, (Refusal::State, Some(pool)), out),
         };
         // send     to a worker, or into its queue; there ids, tokens and names are replaced, and
         //          what the eras say differently is translated
-        let tool = limited(upstream, &request, route);
-        let repeatable =
-            request.method() != Method::ToolsCall || route.read_only || route.idempotent;
-        let pool = Arc::clone(&upstream.pool);
-        let call =
-            Call::new(request, route.original.clone(), (repeatable, route.wraps_output), pool);
-        call.seat().retry = retry;
-        upstream.pool.submit(Arc::clone(&call), tool.as_deref());
+        let is_tool = request.method() == Method::ToolsCall;
+        let known = Known {
+            name: route.original.clone(),
+            tool: limited(upstream, &request, route),
+            repeatable: !is_tool || route.read_only || route.idempotent,
+            wraps: route.wraps_output,
+            retry,
+        };
+        let call = Call::new(request, known, Arc::clone(pool));
+        pool.submit(Arc::clone(&call));
+        // settle   all that comes of it, here and there: `settle`
         Some(call)
     }
 
@@ -128,7 +139,7 @@ const fn is_list(method: Method) -> bool {
     )
 }
 
-fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) -> Outcome {
+fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) -> message::Outcome {
     let start = out.len();
     let cursor = match request.message().part(Part::Cursor) {
         None | Some(b"null") => Ok(None),
@@ -148,12 +159,12 @@ fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) -> Outcome {
     match listed {
         Ok(()) => {
             write::end(out);
-            Outcome::Result
+            message::Outcome::Result
         }
         Err(error) => {
             out.truncate(start);
             write::error(out, Some(request.id_json()), &error);
-            Outcome::from(&error)
+            message::Outcome::from(&error)
         }
     }
 }
@@ -200,18 +211,27 @@ fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObj
     found.ok_or_else(|| ErrorObject::invalid_params("`ref` names nothing that is known here"))
 }
 
-/// The upstream through which a resource is watched.
-/// The upstream's own name of a tool whose calls are counted.
-fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<Arc<str>> {
-    if upstream.pool.settings.tools.concurrency.is_empty() || request.method() != Method::ToolsCall
-    {
+/// The number of a tool whose calls are counted, under the upstream's own name.
+fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<usize> {
+    let tools = &upstream.pool.shared.tools;
+    if tools.are_none() || request.method() != Method::ToolsCall {
         return None;
     }
-    route.original.clone().or_else(|| Some(request.message().text(Part::Name)?.into()))
+    match &route.original {
+        Some(name) => tools.number(name),
+        None => tools.number(&request.message().text(Part::Name)?),
+    }
 }
 
-fn refuse(request: Relayed, error: &ErrorObject, out: &mut Output) -> Option<Arc<dyn Cancel>> {
-    request.fail_now(out, error);
+fn refuse(
+    request: Relayed,
+    error: &ErrorObject,
+    (why, pool): (Refusal, Option<&Arc<Pool>>),
+    out: &mut Output,
+) -> Option<Arc<dyn Cancel>> {
+    out.error(Some(request.id_json()), error);
+    let way = Way { upstream: pool.map(|pool| &pool.shared), ..Way::default() };
+    settle(request, Reply::Nothing, Outcome::Refused(why), way);
     None
 }
 

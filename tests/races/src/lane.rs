@@ -89,7 +89,10 @@ impl Lane {
     /// A call of this worker has ended.
     fn end(&self, worker: usize) {
         self.workers[worker].free();
-        self.advance();
+        // As when a `Place` is dropped.
+        if self.queue.is_waited_in() {
+            self.advance();
+        }
     }
 
     fn loads(&self) -> Vec<usize> {

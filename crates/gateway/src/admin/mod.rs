@@ -27,6 +27,7 @@ use crate::catalog::{self, Entry, Health, Kind, Need, Rules, Verdict, negotiate}
 use crate::clock;
 use crate::face::View;
 use crate::gateway::{Gateway, Inner};
+pub use crate::settle::Calls;
 use crate::upstream::Upstream;
 use crate::upstream::cause::failed_lists;
 use crate::upstream::lists::ListState;
@@ -110,6 +111,8 @@ pub struct ServerStatus {
     pub queued: usize,
     /// Calls that were refused since everything was full.
     pub refused: u64,
+    /// How its calls ended.
+    pub calls: Calls,
     /// Log messages and questions of the server that were passed on to nobody: they named no call.
     pub unowned_logs: u64,
     /// Its workers.
@@ -291,6 +294,7 @@ fn of_server(upstream: &Upstream, rules: &Rules) -> ServerStatus {
         fresh: upstream.is_fresh(),
         queued: pool.queued(),
         refused: pool.shared.refused.load(Relaxed),
+        calls: pool.shared.tally.calls(),
         unowned_logs: pool.shared.unowned.load(Relaxed),
         workers: workers.iter().map(|worker| of_worker(worker, patience)).collect(),
     }

@@ -14,7 +14,7 @@ pub(crate) mod replay;
 use std::sync::Arc;
 
 use mcplane::budget::Charge;
-use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::message::{Kind, Message, Part};
 use mcplane::proto::session::Peer;
 use mcplane::proto::translate::{self, Back, HopError, Onward};
@@ -24,8 +24,10 @@ use mcplane::random;
 use mcplane::server::relay::{Line, Relayed};
 use serde_json::{Value, json};
 
+use crate::settle::{Outcome, Reply, Way, settle};
 use crate::upstream::address;
-use crate::upstream::call::Call;
+use crate::upstream::call::{Call, Real};
+use crate::upstream::life::Ended;
 
 /// Room for what an answer may gain on its way, in bytes.
 const GAIN: usize = 256;
@@ -53,46 +55,26 @@ pub(crate) fn write_request(
 /// Answers a call with what its upstream answered.
 pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
     if let Some(error) = address::hidden_in(answer, &call.pool) {
-        return call.fail(&error);
+        return call.fail(Outcome::Error(error.code, Fault::Upstream), &error);
     }
     let hop =
         (answer.kind() == Kind::ErrorResponse).then(|| translate::hop_error(answer)).flatten();
-    if let Some(HopError::UrlElicitationRequired { elicitations }) = &hop
-        && call.revision.era() == Era::Modern
-    {
-        return park::ask_urls(call, elicitations);
+    let mut ended = take(call, answer, peer);
+    let way = call.way(&ended);
+    let (Some(request), Some(sent)) = (ended.request.take(), &mut ended.sent) else { return };
+    if let Some(HopError::UrlElicitationRequired { elicitations }) = &hop {
+        if call.revision.era() == Era::Modern {
+            return park::ask_urls(request, elicitations, way);
+        }
+        let completions = &call.pool.shared.questions.completions;
+        completions.required(sent.place.worker.number, elicitations, &request.line());
     }
-    let (request, lacked) = {
-        let mut seat = call.seat();
-        if let (
-            Some(HopError::UrlElicitationRequired { elicitations }),
-            Some(request),
-            Some((of, _)),
-        ) = (&hop, &seat.request, &seat.worker)
-        {
-            let completions = &call.pool.shared.questions.completions;
-            completions.required(of.number, elicitations, &request.line());
-        }
-        match seat.request.take() {
-            Some(request) => (request, seat.lacks.take()),
-            None => {
-                if let Some(parked) = &mut seat.parked {
-                    let (end, charge) = match call.pool.shared.questions.keep(answer) {
-                        Ok((answer, charge)) => (Ok((answer, peer.clone())), charge),
-                        Err(error) => (Err(error), Charge::default()),
-                    };
-                    parked.end(end, charge, &call.caller);
-                }
-                return;
-            }
-        }
-    };
+    let lacked = sent.lacks.take();
     // An upstream of an older era has no code of its own for it, and SDKs make a failed tool of it.
-    let has_failed = answer.kind() == Kind::ErrorResponse
-        || answer.part(Part::IsError).is_some_and(|is_error| is_error == b"true");
+    let has_failed = Outcome::of(answer) != Outcome::Answered;
     if let (Some(lacked), true, Era::Modern) = (lacked, has_failed, call.revision.era()) {
         let why = "the server asks for something that this client does not declare";
-        return request.fail(&missing_capability(why, &lacked));
+        return refuse(request, &missing_capability(why, &lacked), way);
     }
     let lacks = match &hop {
         Some(HopError::MissingCapability { required: Some(required) }) => {
@@ -100,7 +82,18 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
         }
         _ => false,
     };
-    respond(request, call, answer, peer, lacks);
+    respond(request, call, (answer, peer), lacks, way);
+}
+
+/// Ends a call that its upstream has answered. The answer is kept if the client is away.
+pub(crate) fn take(call: &Call, answer: &Message, peer: &Peer) -> Ended<Real> {
+    call.end(|| match call.pool.shared.questions.keep(answer) {
+        Ok((answer, charge)) => (Ok((answer, peer.clone())), charge),
+        Err(error) => {
+            let outcome = Outcome::Error(error.code, Fault::Us);
+            (Err((error, outcome)), Charge::default())
+        }
+    })
 }
 
 /// The extension whose calls may be answered with a task.
@@ -114,8 +107,8 @@ pub(crate) fn is_of_extension(call: &Call, answer: &Message, peer: &Peer) -> boo
     let Some(kind) = kind.filter(|kind| !matches!(&**kind, "complete" | "input_required")) else {
         return false;
     };
-    let seat = call.seat();
-    let Some(request) = &seat.request else { return false };
+    let life = call.life();
+    let Some(request) = life.request() else { return false };
     let declared = serde_json::from_slice::<Declared>(request.capabilities()).ok();
     declared.is_some_and(|Declared { extensions }| match &*kind {
         "task" => extensions.contains_key(TASKS),
@@ -129,7 +122,19 @@ struct Declared {
     extensions: serde_json::Map<String, Value>,
 }
 
-pub(crate) fn respond(request: Relayed, call: &Call, answer: &Message, peer: &Peer, lacks: bool) {
+/// Answers a request with an error that is its client's own fault.
+pub(crate) fn refuse(request: Relayed, error: &ErrorObject, way: Way<'_>) {
+    settle(request, Reply::Error(error), Outcome::Error(error.code, Fault::Caller), way);
+}
+
+/// Answers a request with what its upstream answered.
+pub(crate) fn respond(
+    request: Relayed,
+    call: &Call,
+    (answer, peer): (&Message, &Peer),
+    lacks: bool,
+    way: Way<'_>,
+) {
     let mut out = Vec::with_capacity(answer.bytes().len() + GAIN);
     let uri = request.message().text(Part::Uri);
     let back = Back {
@@ -139,14 +144,14 @@ pub(crate) fn respond(request: Relayed, call: &Call, answer: &Message, peer: &Pe
         uri: uri.as_deref(),
         ..Back::new(request.revision(), request.id_json())
     };
-    let outcome = translate::response(call.method, answer, peer.revision, &back, &mut out);
-    request.answer(out, outcome);
+    let written = translate::response(call.method, answer, peer.revision, &back, &mut out);
+    settle(request, Reply::Line(out, written), Outcome::of(answer), way);
 }
 
 /// Passes progress on, under the client's own token.
 pub(crate) fn note_progress(call: &Call, note: &Message) {
-    let seat = call.seat();
-    let Some(request) = &seat.request else { return };
+    let life = call.life();
+    let Some(request) = life.request() else { return };
     let Some(token) = request.message().part(Part::ProgressToken) else { return };
     let mut out = Vec::with_capacity(note.bytes().len() + 16);
     translate::progress(note, token, &mut out);
@@ -155,8 +160,8 @@ pub(crate) fn note_progress(call: &Call, note: &Message) {
 
 /// Passes a log message on, if the client wants to hear of its level.
 pub(crate) fn note_log(call: &Call, note: &Message) {
-    let seat = call.seat();
-    let Some(request) = &seat.request else { return };
+    let life = call.life();
+    let Some(request) = life.request() else { return };
     let level = serde_json::from_slice::<Level<'_>>(note.part(Part::Params).unwrap_or(b"{}"));
     let level = level.ok().map(|level| LogLevel::from(&*level.level));
     // What nobody asked for is the server's to decide.

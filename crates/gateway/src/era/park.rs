@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use mcplane::budget::Charge;
 use mcplane::proto::error::ErrorObject;
 use mcplane::proto::id::Id;
-use mcplane::proto::message::{Message, Outcome, Part};
+use mcplane::proto::message::{self, Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::Peer;
 use mcplane::proto::translate;
@@ -22,9 +22,11 @@ use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Relayed};
 use serde_json::value::RawValue;
 
-use super::questions::is_one_client;
+use super::questions::{client_gone, is_one_client};
 use crate::clock;
+use crate::settle::{Outcome, Refusal, Reply, Way, settle};
 use crate::upstream::call::Call;
+use crate::upstream::pool::Pool;
 use crate::upstream::worker::{Command, Worker};
 
 /// How every state of ours begins. The rest is 128 random bits.
@@ -41,15 +43,22 @@ const PARKED_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 const ENDED_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What a parked call waits for.
+#[derive(Default)]
 pub(crate) struct Parked {
     questions: Vec<Question>,
-    /// When and how the call ended while nobody was there to hear it, and what that is charged.
-    end: Option<(Instant, End, Charge)>,
     last_key: usize,
 }
 
-/// How a call ended.
-type End = Result<(Message, Peer), ErrorObject>;
+/// How a call ended while nobody was there to hear of it.
+pub(crate) struct Kept {
+    pub(crate) at: Instant,
+    pub(crate) how: How,
+    /// For what is kept.
+    pub(crate) _charge: Charge,
+}
+
+/// What its upstream answered, or why there is no answer.
+pub(crate) type How = Result<(Message, Peer), (ErrorObject, Outcome)>;
 
 /// One question of an upstream.
 struct Question {
@@ -108,10 +117,8 @@ impl Parking {
         let entry = translate::question_to_modern(&question)?;
         let method = question.method().unwrap_or(Method::ElicitationCreate);
         let request = {
-            let mut seat = call.seat();
-            let parked = seat.parked.get_or_insert_with(|| {
-                Box::new(Parked { questions: Vec::new(), end: None, last_key: 0 })
-            });
+            let mut life = call.life();
+            let (parked, request) = life.park(Box::default).ok_or_else(client_gone)?;
             parked.last_key += 1;
             parked.questions.push(Question {
                 worker: Arc::clone(worker),
@@ -125,15 +132,18 @@ impl Parking {
                 entry,
                 is_told: false,
             });
-            seat.note_kind(call);
-            seat.request.take()
+            if let (Some(request), Some(sent)) = (&request, life.sent_mut()) {
+                sent.kind = Some(call.kind_of(request));
+            }
+            request
         };
         // While the client is away, the question waits with the others.
         request.map_or(Ok(()), |request| self.send_away(call, request))
     }
 
     /// A client comes back, or so it may be.
-    pub(crate) fn resume(&self, request: Relayed) -> Resumed {
+    pub(crate) fn resume(&self, pool: &Pool, request: Relayed) -> Resumed {
+        let way = Way { upstream: Some(&pool.shared), ..Way::default() };
         let state = request.message().text(Part::RequestState).map(std::borrow::Cow::into_owned);
         let Some(state) = state.filter(|state| state.starts_with(PREFIX)) else {
             return Resumed::Not(request);
@@ -147,7 +157,7 @@ impl Parking {
             calls.get(&state).is_some_and(fits).then(|| calls.remove(&state)).flatten()
         };
         let Some(Place { call, .. }) = place else {
-            request.fail(&not_ours());
+            refuse(request, &not_ours(), pool);
             return Resumed::Answered;
         };
         let answers: Entries<Box<RawValue>> = request
@@ -156,10 +166,10 @@ impl Parking {
             .and_then(|json| serde_json::from_slice(json).ok())
             .unwrap_or_default();
         // One critical section: the upstream may answer as soon as it has the last answer.
-        let mut seat = call.seat();
-        let Some(parked) = &mut seat.parked else {
-            drop(seat);
-            request.fail(&ErrorObject::invalid_params("the call has been given up"));
+        let mut life = call.life();
+        let Some(parked) = life.questions() else {
+            drop(life);
+            refuse(request, &ErrorObject::invalid_params("the call has been given up"), pool);
             return Resumed::Answered;
         };
         parked.questions.retain(|question| match answers.get(&question.key) {
@@ -170,25 +180,29 @@ impl Parking {
             }
         });
         let is_asking = !parked.questions.is_empty();
-        if let Some((_, end, _charge)) = parked.end.take() {
+        if let Some((mut parked, kept)) = life.hear() {
+            drop(life);
             parked.close(&call.caller);
-            drop(seat);
-            match end {
-                Ok((answer, peer)) => super::respond(request, &call, &answer, &peer, false),
-                Err(error) => request.fail(&error),
+            match kept.how {
+                Ok((answer, peer)) => super::respond(request, &call, (&answer, &peer), false, way),
+                Err((error, outcome)) => settle(request, Reply::Error(&error), outcome, way),
             }
             return Resumed::Answered;
         }
-        if !is_asking {
-            seat.parked = None;
-            seat.request = Some(request);
-            drop(seat);
-            return Resumed::Again(call);
-        }
-        drop(seat);
+        let request = match is_asking {
+            true => request,
+            false => match life.resume(request) {
+                Err(request) => request,
+                Ok(_) => {
+                    drop(life);
+                    return Resumed::Again(call);
+                }
+            },
+        };
+        drop(life);
         // Not everything was answered, or the upstream asked more meanwhile.
-        if let Err(error) = self.send_away(&call, request) {
-            call.fail(&error);
+        if self.send_away(&call, request).is_err() {
+            call.abandon();
         }
         Resumed::Answered
     }
@@ -197,7 +211,7 @@ impl Parking {
     pub(crate) fn withdrawn(&self, worker: &Worker, id: &Id) {
         let calls = self.calls();
         for place in calls.values() {
-            if let Some(parked) = &mut place.call.seat().parked {
+            if let Some(parked) = place.call.life().questions() {
                 let is_it = |asked: &Question| asked.is_of(worker) && asked.id == *id;
                 parked.questions.retain(|asked| !is_it(asked));
             }
@@ -210,20 +224,16 @@ impl Parking {
         let expired: Vec<_> = {
             let mut calls = self.calls();
             for Place { call, .. } in calls.values() {
-                let mut seat = call.seat();
-                let parked = seat.parked.as_mut().filter(|parked| {
-                    let ended = parked.end.as_ref().map(|(at, ..)| *at);
-                    ended.is_some_and(|at| now.duration_since(at) >= ENDED_TIME_MAX)
-                });
-                if let Some(parked) = parked {
+                if let Some((parked, kept)) = call.life().kept()
+                    && now.duration_since(kept.at) >= ENDED_TIME_MAX
+                {
                     parked.close(&call.caller);
                 }
             }
             let late = |place: &Place| {
                 let since = now.duration_since(place.since);
                 let is_in_the_way = |call: &Call| {
-                    let seat = call.seat();
-                    seat.worker.as_ref().is_some_and(|(worker, _)| worker.is_wanted())
+                    call.life().sent().is_some_and(|sent| sent.place.worker.is_wanted())
                 };
                 since >= PARKED_TIME_MAX || since >= patience && is_in_the_way(&place.call)
             };
@@ -239,18 +249,18 @@ impl Parking {
         let state = format!("{PREFIX}{}", super::unguessable()?);
         let mut out = Vec::new();
         {
-            let mut seat = call.seat();
-            let questions =
-                seat.parked.as_mut().map_or(&mut [][..], |parked| &mut parked.questions);
+            let mut life = call.life();
+            let questions = life.questions().map_or(&mut [][..], |parked| &mut parked.questions);
             questions.iter_mut().for_each(|asked| asked.is_told = true);
             let entries: Vec<_> =
                 questions.iter().map(|asked| (asked.key.as_str(), &*asked.entry)).collect();
             translate::input_required(request.id_json(), &entries, &state, None, &mut out);
         }
-        let (call, since) = (Arc::clone(call), clock::now());
+        let (pool, call, since) = (Arc::clone(&call.pool), Arc::clone(call), clock::now());
         let digest = self.digest(&request);
         self.calls().insert(state, Place { call, since, digest });
-        request.answer(out, Outcome::Result);
+        let way = Way { upstream: Some(&pool.shared), ..Way::default() };
+        settle(request, Reply::Line(out, message::Outcome::Result), Outcome::Answered, way);
         Ok(())
     }
 
@@ -263,6 +273,12 @@ impl Parking {
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Place>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A client comes back, and there is nothing to come back to.
+fn refuse(request: Relayed, error: &ErrorObject, pool: &Pool) {
+    let way = Way { upstream: Some(&pool.shared), ..Way::default() };
+    settle(request, Reply::Error(error), Outcome::Refused(Refusal::State), way);
 }
 
 /// What a client hears whose state is void. A parked call ends with the gateway, whatever the key.
@@ -285,10 +301,9 @@ pub(crate) enum Resumed {
 }
 
 impl Parked {
-    /// How the call ended while its client was away. What its upstream still asks was asked for
-    /// another call of this client, who may yet answer what it knows of.
-    pub(crate) fn end(&mut self, end: End, charge: Charge, caller: &Caller) {
-        self.end = Some((clock::now(), end, charge));
+    /// The call ended while its client was away. What its upstream still asks was asked for another
+    /// call of this client, who may yet answer what it knows of.
+    pub(crate) fn ended(&mut self, caller: &Caller) {
         self.put_again(caller, |question| !question.is_told);
     }
 
@@ -321,8 +336,7 @@ impl Question {
 
 /// An upstream of 2025-11-25 wants the user to open URLs before it takes the call (-32042): the
 /// client asks the user and then sends the call again.
-pub(crate) fn ask_urls(call: &Call, elicitations: &[u8]) {
-    let Some(request) = call.seat().request.take() else { return };
+pub(crate) fn ask_urls(request: Relayed, elicitations: &[u8], way: Way<'_>) {
     let questions = translate::url_questions(elicitations);
     for question in &questions {
         let parsed: Result<InputRequest, _> = serde_json::from_slice(question);
@@ -332,7 +346,8 @@ pub(crate) fn ask_urls(call: &Call, elicitations: &[u8]) {
             translate::can_answer(Method::ElicitationCreate, params, request.capabilities())
         {
             let why = "the server wants the user to open a URL, which this client does not offer";
-            return request.fail(&super::missing_capability(why, &serde_json::json!(lacking)));
+            let error = super::missing_capability(why, &serde_json::json!(lacking));
+            return super::refuse(request, &error, way);
         }
     }
     let keys: Vec<String> = (1..=questions.len()).map(|number| format!("url{number}")).collect();
@@ -340,5 +355,5 @@ pub(crate) fn ask_urls(call: &Call, elicitations: &[u8]) {
         keys.iter().map(String::as_str).zip(questions.iter().map(Vec::as_slice)).collect();
     let mut out = Vec::new();
     translate::input_required(request.id_json(), &entries, AGAIN, None, &mut out);
-    request.answer(out, Outcome::Result);
+    settle(request, Reply::Line(out, message::Outcome::Result), Outcome::Answered, way);
 }

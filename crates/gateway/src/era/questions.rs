@@ -81,13 +81,13 @@ impl Of {
 
     /// Its answer has gone to the client, and questions with it.
     fn has_ended(&self) -> bool {
-        self.call().is_some_and(|call| call.seat().request.is_none())
+        self.call().is_some_and(|call| !call.is_open())
     }
 
     fn take_back(&self, reason: &str) {
         match self {
             Self::Call(call) => {
-                if let Some(request) = &call.seat().request {
+                if let Some(request) = call.life().request() {
                     request.take_back(reason);
                 }
             }
@@ -145,19 +145,21 @@ impl Questions {
             let why = format!("{share} calls of this client wait for an answer of it already");
             return Some(ErrorObject::new(Code::OVERLOADED, why));
         }
-        let mut seat = call.seat();
-        let lacking = seat.request.as_ref().and_then(|request| {
+        let mut life = call.life();
+        let lacking = life.request().and_then(|request| {
             let params = question.part(Part::Params);
             translate::can_answer(method, params, request.capabilities()).err()
         });
         if let Some(lacking) = lacking {
             let lacking = json!(lacking);
             let refusal = undeclared(call.revision, &lacking);
-            seat.lacks = Some(lacking);
+            if let Some(sent) = life.sent_mut() {
+                sent.lacks = Some(lacking);
+            }
             return Some(refusal);
         }
         if call.revision.era() == Era::Modern {
-            drop(seat);
+            drop(life);
             return self.park(worker, call, id, question, upstream).err();
         }
         let token = token_of(question);
@@ -170,13 +172,13 @@ impl Questions {
             Ok(kept) => kept,
             Err(error) => return Some(error),
         };
-        let asking = seat.request.as_ref().map(|request| {
+        let asking = life.request().map(|request| {
             self.completions.asked(worker.number, &kept.0, &request.line());
             request.ask(method, params)
         });
-        drop(seat);
+        drop(life);
         let Some(Ok(asking)) = asking else {
-            return Some(ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone"));
+            return Some(client_gone());
         };
         asked.insert(
             (worker.number, id.clone()),
@@ -217,7 +219,7 @@ impl Questions {
         };
         self.completions.asked(worker.number, &kept.0, &client.line);
         let Ok(asking) = client.line.ask(method, params) else {
-            return Some(ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone"));
+            return Some(client_gone());
         };
         asked.insert(
             (worker.number, id.clone()),
@@ -348,6 +350,11 @@ fn token_of(question: &Message) -> Option<(u64, Vec<u8>)> {
 
 fn revision_of(worker: &Worker) -> Revision {
     worker.peer.load().as_ref().map_or(Revision::LATEST_LEGACY, |peer| peer.revision)
+}
+
+/// What an upstream hears whose question nobody is there to answer.
+pub(super) fn client_gone() -> ErrorObject {
+    ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone")
 }
 
 /// What is said instead of what there is no room for.

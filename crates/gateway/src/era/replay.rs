@@ -2,11 +2,10 @@
 //! one is asked with requests, and the call is sent again with its answers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::limits::INPUT_ROUNDS_MAX;
-use mcplane::proto::message::{Message, Outcome, Part, write};
+use mcplane::proto::message::{self, Message, Part, write};
 use mcplane::proto::session::Peer;
 use mcplane::proto::session::rounds::{InputRequired, retry_members};
 use mcplane::proto::translate;
@@ -16,6 +15,8 @@ use mcplane::server::relay::Relayed;
 use serde_json::value::RawValue;
 
 use super::park::{self, AGAIN};
+use super::questions::client_gone;
+use crate::settle::{Outcome, Reply, Way, settle};
 use crate::upstream::call::Call;
 use crate::upstream::pool::Pool;
 
@@ -25,40 +26,51 @@ const QUESTIONS_MAX: usize = 64;
 /// Takes one round on.
 pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, peer: &Peer) {
     if call.revision.era() == Era::Modern {
-        if let Some(request) = call.seat().request.take() {
+        let mut ended = super::take(call, message, peer);
+        let way = call.way(&ended);
+        if let Some(request) = ended.request.take() {
             match round.request_state.as_deref() {
-                Some(state) => pass_on(request, call, state, message),
-                None => super::respond(request, call, message, peer, false),
+                Some(state) => pass_on(request, call, state, (message, way)),
+                None => super::respond(request, call, (message, peer), false, way),
             }
         }
         return;
     }
-    if u32::from(call.sent.load(Ordering::Relaxed)) > INPUT_ROUNDS_MAX {
+    if u32::from(call.life().sends()) > INPUT_ROUNDS_MAX {
         let why = format!("the server still asks for input after {INPUT_ROUNDS_MAX} rounds");
-        return call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
+        return call.fail_of_upstream(Code::INTERNAL_ERROR, why);
     }
+    // Its place and its turn are for others while the client is asked.
+    let sent = call.life().replay();
+    if sent.is_none() {
+        return;
+    }
+    drop(sent);
     let call = Arc::clone(call);
     tokio::spawn(async move {
         match answers(&call, &round).await {
             Ok(answers) => {
-                call.seat().retry = retry_members(&answers, round.request_state.as_deref());
-                if call.is_wanted() {
-                    Arc::clone(&call.pool).resubmit(call);
+                let retry = retry_members(&answers, round.request_state.as_deref());
+                if call.life().again(retry) {
+                    Arc::clone(&call.pool).submit(call);
                 }
             }
-            Err(error) => call.fail(&error),
+            // The client was asked, and did not answer as it should.
+            Err(error) => call.fail(Outcome::Error(error.code, Fault::Caller), &error),
         }
     });
 }
 
 /// Passes a round on to a client of the same era, whose state nobody else can use.
-fn pass_on(request: Relayed, call: &Call, state: &RawValue, message: &Message) {
+fn pass_on(request: Relayed, call: &Call, state: &RawValue, (message, way): (&Message, Way<'_>)) {
     let members = message.part(Part::Result).unwrap_or_default();
     let members: Entries<&RawValue> = serde_json::from_slice(members).unwrap_or_default();
     let Some(sealed) = call.pool.shared.seal.close(state.get(), &call.pool.shared.name, &request)
     else {
         let why = "the server's `requestState` is too long to be sealed";
-        return request.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
+        let error = ErrorObject::new(Code::INTERNAL_ERROR, why);
+        let outcome = Outcome::Error(error.code, Fault::Upstream);
+        return settle(request, Reply::Error(&error), outcome, way);
     };
     let mut out = Vec::with_capacity(message.bytes().len() + sealed.len());
     write::begin_result(&mut out, request.id_json());
@@ -73,7 +85,7 @@ fn pass_on(request: Relayed, call: &Call, state: &RawValue, message: &Message) {
     }
     out.push(b'}');
     write::end(&mut out);
-    request.answer(out, Outcome::Result);
+    settle(request, Reply::Line(out, message::Outcome::Result), Outcome::Answered, way);
 }
 
 /// What a client of 2026-07-28 brings along for a server of its era: the members of a retry.
@@ -135,13 +147,12 @@ fn ask(
     let id = super::unguessable()?;
     let (method, params) = translate::question_to_legacy(question, call.revision, Some(&id))
         .map_err(|why| ErrorObject::new(Code::INVALID_REQUEST, why))?;
-    let seat = call.seat();
-    let gone = || ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone");
-    let request = seat.request.as_ref().ok_or_else(gone)?;
+    let life = call.life();
+    let request = life.request().ok_or_else(client_gone)?;
     translate::can_answer(method, Some(&params), request.capabilities()).map_err(|lacking| {
         let lacking = serde_json::json!(lacking);
         let why = format!("the server asks for what this client does not declare: {lacking}");
         ErrorObject::new(Code::INVALID_REQUEST, why)
     })?;
-    request.ask(method, params).map_err(|_| gone())
+    request.ask(method, params).map_err(|_| client_gone())
 }

@@ -18,6 +18,7 @@ use mcplane::proto::method::Method;
 use super::call::Call;
 use super::drive::{Drive, Tag};
 use super::lane::Lane;
+use super::life::Asks;
 use super::owner::is_same;
 use super::pool::{Heard, Pool};
 use super::sides::Side;
@@ -149,7 +150,7 @@ fn name(call: &Call) -> Option<Name> {
     }
     let name = match &call.name {
         Some(name) => name.to_string(),
-        None => call.seat().request.as_ref()?.message().text(Part::Name)?.into_owned(),
+        None => call.life().request()?.message().text(Part::Name)?.into_owned(),
     };
     (name.len() <= NAME_BYTES_MAX).then_some((call.method, name))
 }
@@ -158,7 +159,9 @@ impl Pool {
     /// Where a call has a worker to itself that is to have one.
     pub(super) fn for_asking(self: &Arc<Self>, call: &Call) -> Option<Arc<Self>> {
         let settings = &self.settings;
-        let is_meant = call.is_alone.load(Ordering::Relaxed) && self.learned.is_met_as_legacy();
+        let is_meant = self.shared.habits.is_asker.load(Ordering::Relaxed)
+            && self.learned.is_met_as_legacy()
+            && call.life().is_alone;
         if !is_meant {
             return None;
         }
@@ -204,7 +207,7 @@ impl Pool {
             && call.method.takes_input()
             && answer.kind() == Kind::Response
             && answer.part(Part::IsError).is_none_or(|is_error| is_error != b"true")
-            && !call.has_asked.load(Ordering::Relaxed)
+            && call.asks() != Asks::Asked
         {
             let quieter = |habit: &mut Habit| habit.quiet = habit.quiet.saturating_add(1);
             if self.shared.habits.learn(call, quieter) {
@@ -225,7 +228,7 @@ impl Drive<'_> {
         let calls: Vec<_> = self.asking_calls().collect();
         let is_certain = calls.len() == 1;
         for call in calls {
-            call.has_asked.store(true, Ordering::Relaxed);
+            call.life().asks = Asks::Asked;
             is_news |= habits.learn(call, |habit| {
                 habit.has_asked |= is_certain;
                 habit.quiet = 0;
@@ -239,21 +242,20 @@ impl Drive<'_> {
     /// A question that may be several clients': where all their calls may be repeated, each is sent
     /// again to a worker of its own, and asks there. Whether they are.
     pub(super) fn ask_again_elsewhere(&mut self) -> bool {
-        let has_gone = self.session.tags().any(|tag| matches!(tag, Tag::Gone(_) | Tag::Moved(_)));
+        let has_gone = self.session.tags().any(|tag| matches!(tag, Tag::Gone(..) | Tag::Moved(..)));
         let calls: Vec<_> = self.asking_calls().cloned().collect();
         if has_gone || calls.is_empty() || !self.has_workers_for_one() {
             return false;
         }
         let may_move = |call: &Arc<Call>| {
-            call.repeatable
-                && call.sent.load(Ordering::Relaxed) < 2
-                && call.seat().request.is_some()
+            let life = call.life();
+            call.repeatable && life.sends() < 2 && life.request().is_some()
         };
         if !calls.iter().all(may_move) {
             return false;
         }
         for call in calls {
-            call.is_alone.store(true, Ordering::Relaxed);
+            call.set_alone();
             self.move_away(&call);
         }
         true
@@ -262,23 +264,23 @@ impl Drive<'_> {
     /// Whether nobody could tell whose a call's questions are, here: then it goes to a worker of its
     /// own. What has asked goes there already if another client was here a moment ago. What may ask does
     /// not: a server may remember in its process what it was told.
-    pub(super) fn leaves_doubt(&mut self, now: Instant, call: &Arc<Call>) -> bool {
+    pub(super) fn leaves_doubt(&mut self, now: Instant, call: &Call) -> bool {
         let habits = &self.pool.shared.habits;
         if !habits.is_asker.load(Ordering::Relaxed) || !self.has_workers_for_one() {
             return false;
         }
         let habit = habits.of(call);
         let asks = habit.is_said || habit.has_asked;
-        call.will_ask.store(asks, Ordering::Relaxed);
+        call.expect_questions(asks);
         if !habit.may_ask() {
-            return self.would_blur(now, call) && !call.is_alone.swap(true, Ordering::Relaxed);
+            return self.would_blur(now, call) && call.set_alone();
         }
         let is_beside_others = || {
             self.session.tags().any(|tag| match tag {
-                Tag::Call(other) | Tag::Gone(other) if other.method.takes_input() => {
+                Tag::Call(other) | Tag::Gone(other, _) if other.method.takes_input() => {
                     !is_same(&other.caller, &call.caller)
                 }
-                Tag::Moved(other) => !is_same(other, &call.caller),
+                Tag::Moved(other, _) => !is_same(other, &call.caller),
                 _ => false,
             })
         };
@@ -290,17 +292,14 @@ impl Drive<'_> {
                 || self.voices.were_blurred(now, OTHERS_TIME)
                 || is_nobodys() && self.worker.in_flight.load(Ordering::Acquire) > 1
         };
-        (asks && were_others() || is_beside_others())
-            && !call.is_alone.swap(true, Ordering::Relaxed)
+        (asks && were_others() || is_beside_others()) && call.set_alone()
     }
 
     /// Whether a call that does not ask would leave it in doubt whose the question is that another
     /// client's call is about to put. That one is given the time; the next ones have workers to themselves.
     fn would_blur(&mut self, now: Instant, call: &Call) -> bool {
         let is_about_to_ask = |other: &Arc<Call>| {
-            other.will_ask.load(Ordering::Relaxed)
-                && !other.has_asked.load(Ordering::Relaxed)
-                && !is_same(&other.caller, &call.caller)
+            other.asks() == Asks::Expected && !is_same(&other.caller, &call.caller)
         };
         if !call.method.takes_input() || !self.asking_calls().any(is_about_to_ask) {
             return false;

@@ -15,11 +15,12 @@ use mcplane::proto::message::Part;
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Relayed;
 
-use super::call::{Call, Seat};
+use super::call::Call;
 use super::drive::{Drive, Tag};
 use super::pool::Pool;
 use super::worker::unavailable;
 use crate::clock;
+use crate::settle::{Outcome, Refusal};
 
 /// Ends in a row after which calls of a kind are refused.
 const ENDS_MAX: u32 = 3;
@@ -28,7 +29,7 @@ const ENDS_MAX: u32 = 3;
 const KINDS_MAX: usize = 1024;
 
 /// Calls that are alike: whose, which method, and of what.
-pub(super) type Kind = (Option<Arc<str>>, Method, String);
+pub(crate) type Kind = (Option<Arc<str>>, Method, String);
 
 /// The kinds of calls that ended their worker, and have not been answered since.
 #[derive(Default)]
@@ -114,7 +115,7 @@ impl Pool {
             kind.2,
             left.as_secs() + 1
         );
-        call.fail(&unavailable(&why));
+        call.fail(Outcome::Refused(Refusal::Blamed), &unavailable(&why));
         true
     }
 }
@@ -124,34 +125,28 @@ impl Drive<'_> {
     /// there is one.
     pub(crate) fn blame(&self) -> bool {
         let calls = self.session.tags().filter_map(|tag| match tag {
-            Tag::Call(call) | Tag::Gone(call) => Some(call),
-            Tag::Moved(_) | Tag::Own(_) | Tag::Listen => None,
+            Tag::Call(call) => Some((call.life().sent()?.on.number, kind(call)?)),
+            Tag::Gone(_, sent) => Some((sent.on.number, sent.kind.clone()?)),
+            Tag::Moved(..) | Tag::Own(_) | Tag::Listen => None,
         });
-        let last = calls.max_by_key(|call| call.given.load(Ordering::Relaxed));
-        let kind = last.and_then(|call| kind(call));
-        kind.map(|kind| self.pool.shared.blame.ended(kind)).is_some()
-    }
-}
-
-impl Seat {
-    /// Before its request goes: a worker may have it for longer.
-    pub(crate) fn note_kind(&mut self, call: &Call) {
-        if self.worker.is_some() && self.kind.is_none() {
-            self.kind = self.request.as_ref().map(|request| kind_of(call, request));
-        }
+        let last = calls.max_by_key(|(number, _)| *number);
+        last.map(|(_, kind)| self.pool.shared.blame.ended(kind)).is_some()
     }
 }
 
 fn kind(call: &Call) -> Option<Kind> {
-    let seat = call.seat();
-    let of_request = || seat.request.as_ref().map(|request| kind_of(call, request));
-    seat.kind.clone().or_else(of_request)
+    let life = call.life();
+    let of_request = || life.request().map(|request| call.kind_of(request));
+    life.sent().and_then(|sent| sent.kind.clone()).or_else(of_request)
 }
 
-fn kind_of(call: &Call, request: &Relayed) -> Kind {
-    let message = request.message();
-    let name = message.text(Part::Name).or_else(|| message.text(Part::Uri)).unwrap_or_default();
-    (call.caller.principal.clone(), call.method, shorten(&name).into_owned())
+impl Call {
+    pub(crate) fn kind_of(&self, request: &Relayed) -> Kind {
+        let message = request.message();
+        let name = message.text(Part::Name).or_else(|| message.text(Part::Uri));
+        let name = shorten(&name.unwrap_or_default()).into_owned();
+        (self.caller.principal.clone(), self.method, name)
+    }
 }
 
 #[cfg(test)]

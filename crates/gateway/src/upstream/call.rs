@@ -1,21 +1,36 @@
-//! One request on its way: who waits for it, and where it is.
-//!
-//! A call is answered exactly once because its [`Relayed`] can be taken out of it only once.
+//! One request on its way: what does not change about it, and its life.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcplane::budget::Charge;
-use mcplane::proto::error::ErrorObject;
+use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::method::Method;
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::blame::Kind;
+use super::life::{Asks, Ended, Life, On, Parts, Sent as SentOf};
+use super::place::Place;
 use super::pool::Pool;
+use super::turn::Turn;
 use super::worker::Worker;
+use crate::clock;
+use crate::era::park::{How, Kept, Parked};
+use crate::settle::{Outcome, Reply, Way, settle};
+
+/// What the lives of a gateway's calls are made of.
+pub(crate) struct Real;
+
+impl Parts for Real {
+    type Request = Relayed;
+    type Turn = Turn;
+    type Place = Place;
+    type Questions = Box<Parked>;
+    type End = Kept;
+}
+
+/// What a call holds while its upstream works on it.
+pub(crate) type Sent = SentOf<Real>;
 
 /// One request of a client, from the pipeline to its answer.
 pub(crate) struct Call {
@@ -25,140 +40,163 @@ pub(crate) struct Call {
     pub(crate) caller: Caller,
     /// What the upstream calls it, if that is not what the client calls it.
     pub(crate) name: Option<Arc<str>>,
+    /// The number of its tool, if that has a limit of its own.
+    pub(crate) tool: Option<usize>,
     /// It may be sent a second time: reading it twice does no harm.
     pub(crate) repeatable: bool,
     /// The client sees the tool's structured result as `{"result": …}`.
     pub(crate) wraps: bool,
     pub(crate) pool: Arc<Pool>,
-    /// Its id on the connection of its worker; 0 before it is sent.
-    pub(crate) id: AtomicI64,
-    /// How often it was sent.
-    pub(crate) sent: AtomicU8,
-    /// When a worker was given it, as a place in the order of all uses of its pool.
-    pub(crate) given: AtomicU64,
-    /// Its upstream has asked something in it.
-    pub(crate) has_asked: AtomicBool,
-    /// Its upstream is expected to.
-    pub(super) will_ask: AtomicBool,
-    /// It is to have a worker to itself, as long as there are such.
-    pub(super) is_alone: AtomicBool,
-    seat: Mutex<Seat>,
+    life: Mutex<Life<Real>>,
 }
 
-/// What changes while a call is on its way.
-#[derive(Default)]
-pub(crate) struct Seat {
-    /// Who waits; `None` once it is answered or cancelled, and while it is parked.
-    pub(crate) request: Option<Relayed>,
-    /// Where it is, once a worker has it: on which of its connections.
-    pub(crate) worker: Option<(Arc<Worker>, u32)>,
-    /// Members of a retry: the answers to what a modern upstream asked.
+/// What is known of a call from its route.
+pub(crate) struct Known {
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) tool: Option<usize>,
+    pub(crate) repeatable: bool,
+    pub(crate) wraps: bool,
+    /// What goes with it when it is sent.
     pub(crate) retry: Vec<u8>,
-    /// What its upstream asked while nobody was there to hear of it.
-    pub(crate) parked: Option<Box<crate::era::park::Parked>>,
-    /// What its upstream wanted to ask for and could not, since the client does not declare it.
-    pub(crate) lacks: Option<serde_json::Value>,
-    /// Held while the tool's own limit counts it.
-    pub(crate) turn: Option<OwnedSemaphorePermit>,
-    /// What a turn is taken from each time that it is sent, if its tool has a limit of its own.
-    pub(crate) turns: Option<Arc<Semaphore>>,
-    /// What it was, if a worker has it still and its request has gone.
-    pub(super) kind: Option<Kind>,
-    is_cancelled: bool,
 }
 
 impl Call {
-    pub(crate) fn new(
-        request: Relayed,
-        name: Option<Arc<str>>,
-        (repeatable, wraps): (bool, bool),
-        pool: Arc<Pool>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            method: request.method(),
-            revision: request.revision(),
-            caller: request.caller().clone(),
-            name,
-            repeatable,
-            wraps,
-            pool,
-            id: AtomicI64::new(0),
-            sent: AtomicU8::new(0),
-            given: AtomicU64::new(0),
-            has_asked: AtomicBool::new(false),
-            will_ask: AtomicBool::new(false),
-            is_alone: AtomicBool::new(false),
-            seat: Mutex::new(Seat { request: Some(request), ..Seat::default() }),
-        })
+    pub(crate) fn new(request: Relayed, known: Known, pool: Arc<Pool>) -> Arc<Self> {
+        let Known { name, tool, repeatable, wraps, retry } = known;
+        let (method, revision) = (request.method(), request.revision());
+        let caller = request.caller().clone();
+        let life = Mutex::new(Life::new(request, retry));
+        Arc::new(Self { method, revision, caller, name, tool, repeatable, wraps, pool, life })
     }
 
-    pub(crate) fn seat(&self) -> MutexGuard<'_, Seat> {
-        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Its life. What is taken out of it is dropped when this is gone: to free a place or a turn
+    /// is to send other calls.
+    pub(crate) fn life(&self) -> MutexGuard<'_, Life<Real>> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether anybody waits for it, here or with a parked question.
-    pub(crate) fn is_wanted(&self) -> bool {
-        let seat = self.seat();
-        !seat.is_cancelled && (seat.request.is_some() || seat.parked.is_some())
+    /// Whether it waits to be sent, and somebody for it.
+    pub(crate) fn is_to_be_sent(&self) -> bool {
+        self.life().is_to_be_sent()
+    }
+
+    /// Whether its client waits for it now.
+    pub(crate) fn is_open(&self) -> bool {
+        self.life().request().is_some()
+    }
+
+    /// Has it sent, with the place that it has at a worker. The place comes back if nobody waits for it any more.
+    pub(super) fn send(
+        &self,
+        place: Place,
+        on: On,
+        write: impl FnOnce(&Relayed, &[u8]),
+    ) -> Result<(), Place> {
+        let mut life = self.life();
+        let (request, retry) = life.send(place, on)?;
+        write(request, retry);
+        Ok(())
     }
 
     /// Ends it with an error, unless it has ended already.
-    pub(crate) fn fail(&self, error: &ErrorObject) {
-        let request = {
-            let mut seat = self.seat();
-            if let Some(parked) = &mut seat.parked {
-                parked.end(Err(error.clone()), Charge::default(), &self.caller);
-            }
-            seat.note_kind(self);
-            seat.request.take()
-        };
+    pub(crate) fn fail(&self, outcome: Outcome, error: &ErrorObject) {
+        drop(self.fail_at_worker(outcome, error));
+    }
+
+    /// The same; what it held at a worker that has it still comes back.
+    pub(crate) fn fail_at_worker(
+        &self,
+        outcome: Outcome,
+        error: &ErrorObject,
+    ) -> Option<Box<Sent>> {
+        let ended = self.end(|| (Err((error.clone(), outcome)), Charge::default()));
+        let way = self.way(&ended);
+        let Ended { request, sent, .. } = ended;
+        let sent = sent.map(|sent| Box::new(self.remember(request.as_ref(), sent)));
         if let Some(request) = request {
-            request.fail(error);
+            settle(request, Reply::Error(error), outcome, way);
+        }
+        sent
+    }
+
+    /// The same, since its upstream answers what cannot be passed on.
+    pub(crate) fn fail_of_upstream(&self, code: Code, why: String) {
+        let outcome = Outcome::Error(code, Fault::Upstream);
+        self.fail(outcome, &ErrorObject::new(code, why));
+    }
+
+    /// The way that it has come.
+    pub(crate) fn way(&self, ended: &Ended<Real>) -> Way<'_> {
+        Way {
+            upstream: Some(&self.pool.shared),
+            waited: ended.waited,
+            sent: ended.sent.as_ref().map(|sent| sent.on.at),
         }
     }
 
-    pub(crate) fn id(&self) -> i64 {
-        self.id.load(Ordering::Acquire)
+    /// Ends it. How it did is kept if its client is away.
+    pub(crate) fn end(&self, how: impl FnOnce() -> (How, Charge)) -> Ended<Real> {
+        let mut life = self.life();
+        let ended = life.finish(|| {
+            let (how, _charge) = how();
+            Kept { at: clock::now(), how, _charge }
+        });
+        if let Some((parked, _)) = life.kept() {
+            parked.ended(&self.caller);
+        }
+        ended
+    }
+
+    /// Gives a call up whose client did not come back.
+    pub(crate) fn abandon(&self) {
+        let abandoned = self.life().abandon();
+        if let Some((mut parked, sent)) = abandoned {
+            if let Some(sent) = sent {
+                Worker::cancel(sent);
+            }
+            parked.close(&self.caller);
+        }
+    }
+
+    /// Whether it is to have a worker to itself from now on, and was not before.
+    pub(super) fn set_alone(&self) -> bool {
+        !std::mem::replace(&mut self.life().is_alone, true)
+    }
+
+    /// Whether it is known that its upstream will ask in it, if it has not yet.
+    pub(super) fn expect_questions(&self, is_known: bool) {
+        let asks = &mut self.life().asks;
+        if *asks != Asks::Asked {
+            *asks = if is_known { Asks::Expected } else { Asks::Unknown };
+        }
+    }
+
+    pub(super) fn asks(&self) -> Asks {
+        self.life().asks
+    }
+
+    /// Its request goes, and a worker has it for longer.
+    pub(crate) fn remember(&self, request: Option<&Relayed>, mut sent: Sent) -> Sent {
+        if let (Some(request), None) = (request, &sent.kind) {
+            sent.kind = Some(self.kind_of(request));
+        }
+        sent
     }
 }
 
 impl Cancel for Call {
     fn cancel(&self) {
-        let request = {
-            let mut seat = self.seat();
-            // Its client went away with a question, to come back with the answer.
-            if seat.parked.is_some() && seat.request.is_none() {
-                return;
-            }
-            self.drop_out(&mut seat);
-            seat.request.take()
-        };
-        if let Some(request) = request {
-            // Nothing may be sent for it: its client may use the id again.
-            request.forget();
-        }
-    }
-}
-
-impl Call {
-    /// Gives a call up whose client did not come back.
-    pub(crate) fn abandon(&self) {
-        let mut seat = self.seat();
-        self.drop_out(&mut seat);
-        seat.request = None;
-    }
-
-    /// Nobody waits any more. The queue drops what is cancelled when its turn comes.
-    fn drop_out(&self, seat: &mut Seat) {
-        seat.is_cancelled = true;
-        seat.note_kind(self);
-        match seat.worker.take() {
-            Some((worker, life)) => worker.cancel(life, self.id()),
+        // Its turn goes to the next one behind the lock.
+        let ended = self.life().cancel();
+        let way = self.way(&ended);
+        let Ended { request, sent, .. } = ended;
+        let Some(request) = request else { return };
+        match sent {
+            Some(sent) => Worker::cancel(self.remember(Some(&request), sent)),
             None => self.pool.is_given_up(),
         }
-        if let Some(mut parked) = seat.parked.take() {
-            parked.close(&self.caller);
-        }
+        // Nothing may be sent for it: its client may use the id again.
+        settle(request, Reply::Nothing, Outcome::Cancelled, way);
     }
 }
 

@@ -27,9 +27,10 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Sleep, sleep_until};
 
-use super::call::Call;
+use super::call::{Call, Sent};
 use super::listening::Listening;
 use super::owner;
+use super::place::Place;
 use super::pool::{Heard, Pool};
 use super::start::{Reader, Writer};
 use super::voices::Voices;
@@ -41,7 +42,7 @@ use crate::era;
 const READ_BYTES: usize = 64 * 1024;
 
 /// Unsent bytes above which an upstream counts as not reading: more calls are refused as overload.
-const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub(super) const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Unsent bytes above which an upstream is not read: what it says may need answers. Calls alone never
 /// come so far. Else one that reads nothing while it writes its own answers, and is not read for that,
@@ -57,11 +58,12 @@ const STRAYS_MAX: u32 = 10_000;
 /// Who waits for a request on the connection.
 pub(super) enum Tag {
     Call(Arc<Call>),
-    /// A call that nobody waits for any more. What its upstream said before it knew of that is on
-    /// its way still, up to the answer to the ping that has this tag.
-    Gone(Arc<Call>),
+    /// A call that nobody waits for any more, and what it holds. What its upstream said before it
+    /// knew of that is on its way still, up to the answer to the ping that has this tag.
+    Gone(Arc<Call>, Box<Sent>),
     /// The same of a call of this client that went to another worker.
-    Moved(Caller),
+    #[allow(dead_code, reason = "the place is free when this is dropped")]
+    Moved(Caller, Place),
     Own(Waiting),
     Listen,
 }
@@ -205,11 +207,9 @@ impl<'a> Drive<'a> {
         for event in self.session.closed() {
             let ClientEvent::Answered(_, tag, _) = event else { continue };
             match tag {
-                Tag::Call(call) => self.pool.broken(self.worker, &call, why),
-                Tag::Gone(call) => self.pool.release(self.worker, &call),
-                Tag::Moved(_) => self.pool.free_place(self.worker),
+                Tag::Call(call) => self.pool.broken(&call, why),
                 Tag::Own(waiting) => drop(waiting.send(Err(unavailable(why)))),
-                Tag::Listen => {}
+                Tag::Gone(..) | Tag::Moved(..) | Tag::Listen => {}
             }
         }
     }
@@ -268,12 +268,8 @@ impl<'a> Drive<'a> {
 
     fn command(&mut self, now: Instant, command: Option<Command>) {
         match command {
-            Some(Command::Call(call)) => self.call(now, call),
-            Some(Command::Cancel(life, id)) => {
-                if life == self.worker.life() {
-                    self.cancel(now, id);
-                }
-            }
+            Some(Command::Call(call, place)) => self.call(now, call, place),
+            Some(Command::Cancel(sent)) => self.cancel(now, sent),
             Some(Command::Ask(method, params, patience, waiting)) => {
                 self.ask(now, method, &params, patience, waiting);
             }
@@ -303,48 +299,6 @@ impl<'a> Drive<'a> {
             Some(Command::Leave(at)) => self.leave_at = Some(at),
             None => self.leave_at = Some(now),
         }
-    }
-
-    /// Sends a call, unless it was cancelled while it waited.
-    fn call(&mut self, now: Instant, call: Arc<Call>) {
-        if !call.is_wanted() {
-            return self.pool.release(self.worker, &call);
-        }
-        if !self.may_begin(now, &call) {
-            return;
-        }
-        let Some(revision) = self.session.peer().map(|peer| peer.revision) else {
-            // Not ready any more: somewhere else it may be.
-            return self.pool.again(self.worker, call);
-        };
-        if self.out.backlog() > BACKLOG_BYTES_MAX {
-            call.fail(&ErrorObject::new(
-                Code::OVERLOADED,
-                "the server does not read what it is sent",
-            ));
-            return self.pool.release(self.worker, &call);
-        }
-        let patience = self.pool.patience();
-        let tag = Tag::Call(Arc::clone(&call));
-        let Ok(id) = self.session.open(now, call.method, patience, tag) else {
-            let why = format!("the server speaks {revision}, which has no `{}`", call.method);
-            call.fail(&ErrorObject::new(Code::METHOD_NOT_FOUND, why));
-            return self.pool.release(self.worker, &call);
-        };
-        call.id.store(id, Ordering::Release);
-        let mut seat = call.seat();
-        let Some(request) = &seat.request else {
-            // It was cancelled a moment ago, when no worker had it.
-            drop(seat);
-            self.session.forget(id);
-            return self.pool.release(self.worker, &call);
-        };
-        let retry = &seat.retry;
-        self.out.line(|out| era::write_request(request, &call, revision, id, retry, out));
-        seat.worker = Some((Arc::clone(self.worker), self.worker.life()));
-        drop(seat);
-        call.sent.fetch_add(1, Ordering::Relaxed);
-        self.worker.calls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// It takes no more calls.
@@ -392,16 +346,16 @@ impl<'a> Drive<'a> {
             Ok(message) => message,
             Err(failure) => {
                 let event = self.session.refuse(now, &failure, &mut self.out);
-                self.on(event, None);
+                self.on(now, event, None);
                 return self.stray();
             }
         };
         self.strays_in_row = 0;
         let event = self.session.receive(now, &message, &mut self.out);
-        self.on(event, Some(&message));
+        self.on(now, event, Some(&message));
     }
 
-    fn on(&mut self, event: ClientEvent<Tag>, message: Option<&Message>) {
+    fn on(&mut self, now: Instant, event: ClientEvent<Tag>, message: Option<&Message>) {
         match (event, message) {
             (ClientEvent::Ready, _) => self.ready(),
             (ClientEvent::Respawn, _) => self.end = Some(End::Respawn),
@@ -411,12 +365,11 @@ impl<'a> Drive<'a> {
                 let _ = waiting.send(own(answer));
             }
             (ClientEvent::Answered(id, Tag::Listen, answer), _) => self.listen_ended(id, &answer),
-            (ClientEvent::Answered(_, Tag::Call(call), answer), message) => {
-                self.answered(&call, answer, message);
+            (ClientEvent::Answered(id, Tag::Call(call), answer), message) => {
+                self.answered(now, id, &call, (answer, message));
             }
-            (ClientEvent::Answered(_, tag @ (Tag::Gone(_) | Tag::Moved(_)), _), _) => {
-                self.parted(&tag);
-            }
+            // What it held is free now.
+            (ClientEvent::Answered(_, Tag::Gone(..) | Tag::Moved(..), _), _) => {}
             (ClientEvent::Progress(id), Some(message)) => {
                 if let Some(Tag::Call(call)) = self.session.tag(id) {
                     era::note_progress(call, message);
@@ -432,7 +385,7 @@ impl<'a> Drive<'a> {
             {
                 self.worker.late.fetch_add(1, Ordering::Relaxed);
                 if let Some(Id::Integer(id)) = message.id() {
-                    self.voices.answered_late(clock::now(), id);
+                    self.voices.answered_late(now, id);
                 }
             }
             (ClientEvent::Handled, _) | (_, None) => {}
@@ -450,47 +403,6 @@ impl<'a> Drive<'a> {
         self.pool.hear(Heard::Ready(Arc::clone(self.worker)));
     }
 
-    fn answered(&mut self, call: &Arc<Call>, answer: Answer, message: Option<&Message>) {
-        let Some(peer) = self.session.peer() else { return };
-        if message.is_some() && call.method.takes_input() {
-            self.voices.ended(clock::now(), &call.caller);
-        }
-        match (answer, message) {
-            (Answer::TimedOut, _) => {
-                self.voices.cut(call);
-                self.pool.timed_out(self.worker);
-                let why = format!("`{}` was not answered in time by the server", call.method);
-                call.fail(&ErrorObject::new(Code::HANDLER_TIMEOUT, why));
-                return self.part(clock::now(), Tag::Gone(Arc::clone(call)));
-            }
-            (Answer::Malformed(_), Some(message)) if era::is_of_extension(call, message, peer) => {
-                self.worker.timeouts.store(0, Ordering::Relaxed);
-                era::answer(call, message, peer);
-            }
-            (Answer::Malformed(why), _) => {
-                let why = format!("the server's answer breaks the protocol: {why}");
-                call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why));
-            }
-            (Answer::Closed, _) | (_, None) => {
-                return self.pool.broken(self.worker, call, "the connection ended");
-            }
-            (Answer::InputRequired(round), Some(message)) => {
-                self.worker.timeouts.store(0, Ordering::Relaxed);
-                era::replay::round(call, round, message, peer);
-            }
-            (Answer::Complete(_) | Answer::Error(_), Some(message)) => {
-                self.pool.went_well(call);
-                self.pool.was_quiet(call, message);
-                self.worker.timeouts.store(0, Ordering::Relaxed);
-                if self.worker.state() == State::Degraded {
-                    self.worker.set_state(State::Healthy);
-                }
-                era::answer(call, message, peer);
-            }
-        }
-        self.pool.release(self.worker, call);
-    }
-
     pub(super) fn stray(&mut self) {
         self.worker.strays.fetch_add(1, Ordering::Relaxed);
         self.strays_in_row += 1;
@@ -502,15 +414,16 @@ impl<'a> Drive<'a> {
 
     fn expire(&mut self, now: Instant) {
         while let Some(event) = self.session.expire(now, &mut self.out) {
-            self.on(event, None);
+            self.on(now, event, None);
         }
     }
 
     /// The upstream has closed its side. During the handshake the session knows what that means.
     fn closed(&mut self) {
         if self.session.peer().is_none() {
+            let now = clock::now();
             for event in self.session.closed() {
-                self.on(event, None);
+                self.on(now, event, None);
             }
         }
         self.end.get_or_insert_with(|| End::Broken("it closed the connection".into()));

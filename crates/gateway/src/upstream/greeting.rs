@@ -114,7 +114,7 @@ impl Pool {
         if !self.introduces() {
             return None;
         }
-        call.seat().request.as_ref().and_then(Client::of).map(Arc::new)
+        call.life().request().and_then(Client::of).map(Arc::new)
     }
 
     /// A spare worker for a session.

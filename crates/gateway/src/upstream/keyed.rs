@@ -14,6 +14,10 @@ use super::worker::{Worker, unavailable};
 use crate::clock;
 use crate::config::Mode;
 use crate::face::NO_SESSION;
+use crate::settle::{Outcome, Refusal};
+
+/// Why a call has no lane.
+type Refused = (Refusal, ErrorObject);
 
 /// Whose worker it is, in the keyed modes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,36 +40,54 @@ impl Key {
 
 impl Pool {
     /// The lane of a caller. A keyed one is made when it is first needed.
-    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, ErrorObject> {
+    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, Refused> {
         if !self.settings.mode.is_keyed() {
             return Ok(Arc::clone(&self.common));
         }
         let Some(key) = self.key(&call.caller) else {
             let why = format!("server `{}`: {NO_SESSION}", self.shared.name);
-            return Err(ErrorObject::new(Code::INVALID_REQUEST, why));
+            return Err((Refusal::Nobodys, ErrorObject::new(Code::INVALID_REQUEST, why)));
         };
+        let (lane, idle) = self.lane_of(key, call)?;
+        // Without the lock: a call that ends may hold a turn that others wait for.
+        idle.into_iter().for_each(|idle| self.leave(&idle));
+        Ok(lane)
+    }
+
+    /// The lane of a key, and the one whose place it has taken.
+    fn lane_of(
+        self: &Arc<Self>,
+        key: Key,
+        call: &Call,
+    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), Refused> {
+        let mut replaced = None;
         let mut keyed = self.keyed();
         if let Some(lane) = keyed.get(&key) {
             lane.touch();
-            return Ok(Arc::clone(lane));
+            return Ok((Arc::clone(lane), None));
         }
         let max = self.settings.workers_limit() as usize;
         if keyed.len() >= max {
             let idle = keyed.iter().filter(|(_, lane)| lane.is_idle());
             let oldest = idle.max_by_key(|(_, lane)| lane.idle_for()).map(|(key, _)| key.clone());
             match oldest.and_then(|key| keyed.remove(&key)) {
-                Some(lane) => self.leave(&lane),
+                Some(lane) => replaced = Some(lane),
                 None => {
                     self.shared.refused.fetch_add(1, Ordering::Relaxed);
                     let why =
                         format!("all {max} workers of server `{}` are taken", self.shared.name);
-                    return Err(ErrorObject::new(Code::OVERLOADED, why));
+                    return Err((Refusal::Full, ErrorObject::new(Code::OVERLOADED, why)));
                 }
             }
         }
         let client = self.client_of(call);
         let spare = self.take_spare(client.as_ref());
-        let lane = Arc::new(Lane::new(Some(key.clone()), client));
+        let lane = Arc::new(Lane::new(
+            Arc::downgrade(self),
+            Arc::clone(&self.shared.drain),
+            Some(key.clone()),
+            client,
+        ));
         match spare {
             Some(spare) => {
                 let _ = spare.lane.set(Arc::clone(&lane));
@@ -76,7 +98,7 @@ impl Pool {
         }
         keyed.insert(key, Arc::clone(&lane));
         self.restock(keyed.len());
-        Ok(lane)
+        Ok((lane, replaced))
     }
 
     /// Spare workers for the next keys, as far as there is room beside those that are in use.
@@ -132,7 +154,8 @@ impl Pool {
     fn leave(&self, lane: &Lane) {
         let deadline = clock::now() + LEAVE_TIME;
         lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
-        lane.close(|call| call.fail(&unavailable("its session has ended")));
+        let outcome = Outcome::Refused(Refusal::Closing);
+        lane.close(|call| call.fail(outcome, &unavailable("its session has ended")));
         self.shared.drain.note();
     }
 }

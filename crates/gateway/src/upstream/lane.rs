@@ -1,7 +1,7 @@
 //! A set of workers with one queue, where callers take turns.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -9,15 +9,19 @@ use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
+use super::drain::Drain;
 use super::greeting::Client;
 use super::keyed::Key;
 use super::pool::Pool;
 use super::queue::{Queue, Refused};
 use super::worker::{State, Worker, unavailable};
 use crate::clock;
+use crate::settle::{Outcome, Refusal};
 
 /// Workers with one queue.
 pub(crate) struct Lane {
+    pool: Weak<Pool>,
+    drain: Arc<Drain>,
     pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
     /// Whose workers they are, in the keyed modes; spare ones are nobody's.
     pub(super) key: Option<Key>,
@@ -30,8 +34,15 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(key: Option<Key>, client: Option<Arc<Client>>) -> Self {
+    pub(super) fn new(
+        pool: Weak<Pool>,
+        drain: Arc<Drain>,
+        key: Option<Key>,
+        client: Option<Arc<Client>>,
+    ) -> Self {
         Self {
+            pool,
+            drain,
             key,
             client,
             workers: ArcSwap::default(),
@@ -71,6 +82,16 @@ impl Lane {
         Some(taken)
     }
 
+    /// A place has become free: who waits goes on.
+    pub(super) fn advance(self: &Arc<Self>) {
+        if self.queued.is_waited_in()
+            && let Some(pool) = self.pool.upgrade()
+        {
+            return pool.advance(self);
+        }
+        self.drain.note_after_fence();
+    }
+
     pub(super) fn close(&self, each: impl Fn(Arc<Call>)) {
         self.queued.close(|(_, call)| each(call));
     }
@@ -78,7 +99,7 @@ impl Lane {
     pub(super) fn expire(&self, patience: Duration, each: impl Fn(&Call)) {
         let now = clock::now();
         let late = |since: Instant, call: &Call| {
-            !call.is_wanted() || now.duration_since(since) >= patience
+            !call.is_to_be_sent() || now.duration_since(since) >= patience
         };
         self.extract(late).iter().for_each(|call| each(call));
     }
@@ -113,6 +134,7 @@ impl Pool {
     /// A call was given up before a worker had it, in a queue of any of the pools.
     pub(super) fn is_given_up(&self) {
         self.given_up.store(true, Ordering::Release);
+        self.shared.tools.is_given_up();
         self.others().for_each(|other| other.is_given_up());
     }
 
@@ -120,7 +142,7 @@ impl Pool {
     pub(super) fn enqueue(self: &Arc<Self>, lane: &Arc<Lane>, call: Arc<Call>) {
         let workers = lane.workers.load();
         if workers.iter().all(|worker| worker.state() == State::Down) {
-            return call.fail(&unavailable(&self.why_down()));
+            return call.fail(Outcome::Refused(Refusal::NoWorker), &unavailable(&self.why_down()));
         }
         let max = self.settings.queue as usize;
         if lane.queued.load(Ordering::Acquire) >= max && self.given_up.swap(false, Ordering::AcqRel)
@@ -130,11 +152,13 @@ impl Pool {
         // What is left is for others.
         let share = max - max / 4;
         let caller = call.caller.clone();
-        let refused = match lane.queued.push(&caller, (clock::now(), call), max, share) {
+        let now = clock::now();
+        call.life().wait(now);
+        let refused = match lane.queued.push(&caller, (now, call), max, share) {
             Ok(()) => None,
             Err(Refused::Closed((_, call))) => return self.admit(call),
             Err(Refused::Full((_, call))) => Some((
-                call,
+                (call, Refusal::Full),
                 format!(
                     "server `{}` is overloaded: {} calls run on each of its {} workers and {max} \
                      wait; try again later",
@@ -144,12 +168,13 @@ impl Pool {
                 ),
             )),
             Err(Refused::Share((_, call))) => {
-                Some((call, format!("{share} calls of this client wait already")))
+                Some(((call, Refusal::Share), format!("{share} calls of this client wait already")))
             }
         };
-        if let Some((call, why)) = refused {
+        if let Some(((call, is), why)) = refused {
             self.shared.refused.fetch_add(1, Ordering::Relaxed);
-            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
+            let error = ErrorObject::new(Code::OVERLOADED, why);
+            return call.fail(Outcome::Refused(is), &error);
         }
         // A place may have become free in between.
         self.advance(lane);

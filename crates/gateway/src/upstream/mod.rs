@@ -5,32 +5,34 @@
 //! * `lists` — one reading of all that it lists.
 //! * `pool` — which worker gets a call; `keyed` — those of one client; `greeting` — whom a worker
 //!   speaks for; `sides` — workers of each era;
-//!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn` — where
-//!   they wait for their tool; `blame` — which end it.
+//!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn`, `turns` —
+//!   where they wait for their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
 //! * `status` — what it is at the moment, one watch; `cause` — why, and the texts of that.
 //! * `supervise` — the life of a worker; `restart` — when it is started again; `maintenance` — the
 //!   regular look at all of them; `start` — how a connection is opened; `drain` — the end.
-//! * `worker` — one of them; `drive` — the loop of its connection; `parting` — calls that it takes
-//!   back; `owner` — whose it is what an upstream says and that names no call; `voices` — who may
+//! * `worker` — one of them; `drive` — the loop of its connection; `calls` — what it does with calls;
+//!   `owner` — whose it is what an upstream says and that names no call; `voices` — who may
 //!   still say something.
-//! * `call` — one request on its way; `address` — what clients hear of where an upstream is.
+//! * `call`, `life` — one request on its way; `place` — what it has of a worker; `address` — what clients hear of where an upstream is.
 
 pub(crate) mod address;
 mod asking;
 mod blame;
 pub(crate) mod call;
+mod calls;
 pub(crate) mod cause;
 mod drain;
 mod drive;
 pub(crate) mod greeting;
 pub(crate) mod keyed;
 mod lane;
+pub(crate) mod life;
 mod listening;
 pub(crate) mod lists;
 mod maintenance;
 mod owner;
-mod parting;
+mod place;
 mod places;
 pub(crate) mod pool;
 mod queue;
@@ -42,6 +44,7 @@ mod supervise;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod turns;
 mod voices;
 pub(crate) mod watch;
 pub(crate) mod worker;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Caller;
@@ -13,6 +13,7 @@ use super::call::Call;
 use super::drive::{Drive, End, Tag};
 use super::pool::Heard;
 use crate::era::questions::no_room;
+use crate::settle::Outcome;
 use crate::{clock, era};
 
 impl Drive<'_> {
@@ -97,15 +98,15 @@ impl Drive<'_> {
             return match self.session.tag(id) {
                 Some(Tag::Call(call)) => Owner::Call(Arc::clone(call)),
                 Some(Tag::Own(_) | Tag::Listen) => Owner::Nobody,
-                Some(Tag::Gone(_) | Tag::Moved(_)) | None => Owner::Gone,
+                Some(Tag::Gone(..) | Tag::Moved(..)) | None => Owner::Gone,
             };
         }
         let mut caller: Option<&Caller> = None;
         let mut youngest: Option<&Arc<Call>> = None;
         for tag in self.session.tags() {
             let whose = match tag {
-                Tag::Call(call) | Tag::Gone(call) if call.method.takes_input() => &call.caller,
-                Tag::Moved(caller) => caller,
+                Tag::Call(call) | Tag::Gone(call, _) if call.method.takes_input() => &call.caller,
+                Tag::Moved(caller, _) => caller,
                 _ => continue,
             };
             if !caller.is_none_or(|other| is_same(other, whose)) {
@@ -114,8 +115,10 @@ impl Drive<'_> {
             caller = Some(whose);
             let Tag::Call(call) = tag else { continue };
             // One whose client is away with a question has less to ask.
-            let rank =
-                |call: &Call| (call.seat().request.is_some(), self.session.number(call.id()));
+            let rank = |call: &Call| {
+                let life = call.life();
+                (life.request().is_some(), life.sent().map(|sent| sent.on.number))
+            };
             if youngest.is_none_or(|other| rank(other) < rank(call)) {
                 youngest = Some(call);
             }
@@ -172,9 +175,8 @@ impl Drive<'_> {
         };
         let error = no_room("an answer");
         if let Some(Tag::Call(call)) = self.session.cancel(id, &error.message, &mut self.out) {
-            call.fail(&error);
-            self.voices.cut(&call);
-            self.pool.release(self.worker, &call);
+            call.fail(Outcome::Error(error.code, Fault::Us), &error);
+            self.voices.cut(id, &call);
         }
     }
 
@@ -190,10 +192,13 @@ impl Drive<'_> {
         match calls.as_slice() {
             [] => self.stray(),
             [call] => {
-                call.fail(&ErrorObject::new(Code::INTERNAL_ERROR, why.clone()));
-                if let Some(Tag::Call(call)) = self.session.cancel(call.id(), &why, &mut self.out) {
-                    self.voices.cut(&call);
-                    self.pool.release(self.worker, &call);
+                // One without is being taken back.
+                let id = call.life().sent().map(|sent| sent.on.id);
+                call.fail_of_upstream(Code::INTERNAL_ERROR, why.clone());
+                if let Some(id) = id
+                    && let Some(Tag::Call(call)) = self.session.cancel(id, &why, &mut self.out)
+                {
+                    self.voices.cut(id, &call);
                 }
             }
             // One of them would wait for ever: better that all of them know.

@@ -25,16 +25,19 @@ use super::cause::Notice;
 use super::drain::Drain;
 use super::keyed::Key;
 use super::lane::Lane;
+use super::place::Place;
 use super::places::take_of_least;
 use super::sides::{Learned, Other, Side};
 use super::start::Connect;
 use super::status::StatusWatch;
 use super::supervise;
+use super::turn::Tools;
 use super::worker::{Command, State, Worker, unavailable};
 use super::{Means, maintenance};
 use crate::clock;
 use crate::config::{Gateway, Policy, Server};
 use crate::era::questions::Questions;
+use crate::settle::{Outcome, Refusal, Tally};
 
 /// Timeouts in a row after which a worker gets nothing before it has answered a probe.
 const TIMEOUTS_MAX: u32 = 3;
@@ -75,8 +78,6 @@ pub(crate) struct Pool {
     /// The lane of `shared` and `exclusive`; of the keyed modes, the spare workers.
     pub(super) common: Arc<Lane>,
     pub(super) keyed: Mutex<HashMap<Key, Arc<Lane>>>,
-    /// Calls that wait for their turn.
-    pub(super) in_turn: AtomicUsize,
     /// A call was given up while it waited: it takes no place in its queue.
     pub(super) given_up: AtomicBool,
     /// There is a place for a worker that speaks for the gateway, beside those for sessions.
@@ -108,8 +109,7 @@ pub(crate) struct Shared {
     pub(crate) connect: Arc<dyn Connect>,
     /// What binds the states of a modern upstream to their clients.
     pub(crate) seal: Seal,
-    /// Of the tools with a limit of their own.
-    turns: Arc<HashMap<String, Arc<Semaphore>>>,
+    pub(crate) tools: Arc<Tools>,
     numbers: Arc<AtomicUsize>,
     heard: mpsc::Sender<Heard>,
     pub(crate) questions: Arc<Questions>,
@@ -121,6 +121,8 @@ pub(crate) struct Shared {
     pub(crate) unowned: Arc<AtomicU64>,
     /// Calls that were refused because everything was full.
     pub(crate) refused: Arc<AtomicU64>,
+    /// How its calls ended.
+    pub(crate) tally: Arc<Tally>,
     pub(super) drain: Arc<Drain>,
 }
 
@@ -156,16 +158,13 @@ impl Pool {
         means: &Means,
         heard: mpsc::Sender<Heard>,
     ) -> Arc<Self> {
-        let turns = settings.tools.concurrency.iter();
-        let turns =
-            turns.map(|(tool, max)| (tool.clone(), Arc::new(Semaphore::new(*max as usize))));
         let shared = Shared {
             name,
             times: Arc::new(ArcSwap::from_pointee(times)),
             starts: Arc::clone(&means.starts),
             connect: Arc::clone(&means.connect),
             seal: means.seal.clone(),
-            turns: Arc::new(turns.collect()),
+            tools: Arc::new(Tools::new(&settings.tools.concurrency)),
             numbers: Arc::default(),
             heard,
             questions: Arc::default(),
@@ -174,6 +173,7 @@ impl Pool {
             has_levels: Arc::default(),
             unowned: Arc::default(),
             refused: Arc::default(),
+            tally: Arc::default(),
             drain: Arc::default(),
         };
         Self::build(settings, Side::Own, shared)
@@ -186,12 +186,11 @@ impl Pool {
 
     fn build(settings: Server, side: Side, shared: Shared) -> Arc<Self> {
         let (alive, gone) = mpsc::channel(1);
-        Arc::new(Self {
-            in_turn: AtomicUsize::new(0),
+        Arc::new_cyclic(|pool| Self {
             given_up: AtomicBool::new(false),
             has_speaker: AtomicBool::new(false),
             places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
-            common: Arc::new(Lane::new(None, None)),
+            common: Arc::new(Lane::new(pool.clone(), Arc::clone(&shared.drain), None, None)),
             keyed: Mutex::default(),
             hasher: RandomState::new(),
             clock: AtomicU64::new(0),
@@ -256,31 +255,13 @@ impl Pool {
         serde_json::json!({"roots": roots}).to_string().into_bytes()
     }
 
-    /// Takes a call on: to a worker, or into the queue. It ends with an error if there is no room.
-    pub(crate) fn submit(self: &Arc<Self>, call: Arc<Call>, tool: Option<&str>) {
-        if let Some(turns) = tool.and_then(|tool| self.shared.turns.get(tool)) {
-            call.seat().turns = Some(Arc::clone(turns));
-        }
-        self.resubmit(call);
-    }
-
-    /// Sends a call, for the first time or again, when it is its turn.
-    pub(crate) fn resubmit(self: &Arc<Self>, call: Arc<Call>) {
-        let turns = {
-            let seat = call.seat();
-            seat.turns.clone().filter(|_| seat.turn.is_none())
-        };
-        match turns {
-            None => self.admit(call),
-            Some(turns) => self.take_turn(call, turns),
-        }
-    }
-
     /// Takes a call on that belongs to this pool.
     pub(super) fn admit_here(self: &Arc<Self>, call: Arc<Call>) {
         if let Some(why) = self.closed.get() {
             return match self.side {
-                Side::Own => call.fail(&unavailable(why)),
+                Side::Own => {
+                    call.fail(Outcome::Refused(Refusal::Closing), &unavailable(why));
+                }
                 Side::Legacy(_) | Side::Alone(_) => self.admit(call),
             };
         }
@@ -289,10 +270,10 @@ impl Pool {
         }
         let lane = match self.lane(&call) {
             Ok(lane) => lane,
-            Err(error) => return call.fail(&error),
+            Err((why, error)) => return call.fail(Outcome::Refused(why), &error),
         };
         match self.pick(&lane, &call.caller) {
-            Some(worker) => self.hand(&worker, call),
+            Some(place) => self.hand(place, call),
             None => {
                 self.grow(&lane);
                 self.enqueue(&lane, call);
@@ -317,44 +298,26 @@ impl Pool {
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// A call of this worker has ended: its place is free, and its turn is over.
-    pub(crate) fn release(self: &Arc<Self>, worker: &Arc<Worker>, call: &Call) {
-        let turn = call.seat().turn.take();
-        drop(turn);
-        self.leave_place(worker, call);
-    }
-
-    /// A call leaves its worker and keeps its turn.
-    fn leave_place(self: &Arc<Self>, worker: &Arc<Worker>, call: &Call) {
-        call.seat().worker = None;
-        self.free_place(worker);
-    }
-
-    /// A place of this worker is free.
-    pub(super) fn free_place(self: &Arc<Self>, worker: &Worker) {
-        worker.in_flight.free(1);
-        if let Some(lane) = worker.lane.get() {
-            self.advance(lane);
-        }
-    }
-
     /// A call goes somewhere else.
-    pub(crate) fn again(self: &Arc<Self>, worker: &Arc<Worker>, call: Arc<Call>) {
-        self.leave_place(worker, &call);
+    pub(crate) fn again(self: &Arc<Self>, place: Place, call: Arc<Call>) {
+        drop(place);
         self.admit(call);
     }
 
     /// The connection of a worker broke with this call in flight.
-    pub(crate) fn broken(self: &Arc<Self>, worker: &Arc<Worker>, call: &Arc<Call>, why: &str) {
-        let may_repeat = self.settings.retry
-            && call.repeatable
-            && call.sent.load(Ordering::Relaxed) < 2
-            && call.seat().request.is_some();
-        if may_repeat {
-            return self.again(worker, Arc::clone(call));
+    pub(crate) fn broken(self: &Arc<Self>, call: &Arc<Call>, why: &str) {
+        let place = {
+            let mut life = call.life();
+            let may_repeat = self.settings.retry && call.repeatable && life.sends() < 2;
+            if may_repeat { life.requeue() } else { None }
+        };
+        match place {
+            Some(place) => self.again(place, Arc::clone(call)),
+            None => {
+                let why = format!("{why}; the call may or may not have had its effect");
+                call.fail(Outcome::Lost, &unavailable(&why));
+            }
         }
-        self.release(worker, call);
-        call.fail(&unavailable(&format!("{why}; the call may or may not have had its effect")));
     }
 
     /// A worker let a call time out.
@@ -393,11 +356,11 @@ impl Pool {
     pub(crate) fn advance(self: &Arc<Self>, lane: &Arc<Lane>) {
         lane.queued.advance(
             |next| self.pick(lane, next),
-            |worker, next| match next {
-                Some((_, call)) if call.is_wanted() && !self.refuses(&call) => {
-                    self.hand(&worker, call);
+            |place, next| match next {
+                Some((_, call)) if call.is_to_be_sent() && !self.refuses(&call) => {
+                    self.hand(place, call);
                 }
-                _ => worker.in_flight.free(1),
+                _ => place.give_back(),
             },
         );
         self.shared.drain.note_after_fence();
@@ -415,7 +378,8 @@ impl Pool {
             // Where no worker is about to be ready, waiting is like waiting for an answer.
             let is_lost = lane.workers.load().iter().all(does_not_answer);
             let most = self.patience().filter(|_| is_lost).unwrap_or(patience);
-            lane.expire(most.min(patience), |call| call.fail(&unavailable(&why)));
+            let outcome = Outcome::Refused(Refusal::Waited);
+            lane.expire(most.min(patience), |call| call.fail(outcome, &unavailable(&why)));
         }
         self.shared.drain.note();
     }
@@ -445,7 +409,7 @@ impl Pool {
     /// Whether no call runs or waits here.
     pub(crate) fn is_idle(&self) -> bool {
         let is_busy = |worker: &Arc<Worker>| worker.in_flight.load(Ordering::Acquire) > 0;
-        self.in_turn.load(Ordering::Acquire) == 0
+        self.shared.tools.waiting() == 0
             && self.queued() == 0
             && !self.workers().iter().any(is_busy)
             && self.others().all(|other| other.is_idle())
@@ -480,8 +444,9 @@ impl Pool {
         let is_no_use =
             |other: &Arc<Worker>| other.number == worker.number || other.state() == State::Down;
         if lane.workers.load().iter().all(is_no_use) {
-            let why = unavailable(&self.why_down());
-            lane.expire(Duration::ZERO, |call| call.fail(&why));
+            let (why, outcome) =
+                (unavailable(&self.why_down()), Outcome::Refused(Refusal::NoWorker));
+            lane.expire(Duration::ZERO, |call| call.fail(outcome, &why));
             self.shared.drain.note();
         }
     }
@@ -497,18 +462,21 @@ impl Pool {
         }
     }
 
-    fn hand(self: &Arc<Self>, worker: &Arc<Worker>, call: Arc<Call>) {
+    fn hand(self: &Arc<Self>, place: Place, call: Arc<Call>) {
+        let worker = Arc::clone(&place.worker);
         let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
         worker.used.store(now, Ordering::Relaxed);
-        call.given.store(now, Ordering::Relaxed);
-        if let Err(Command::Call(call)) = worker.send(Command::Call(call)) {
-            self.again(worker, call);
+        if let Err(Command::Call(call, place)) = worker.send(Command::Call(call, place)) {
+            // It is gone for good, and nobody may come to it any more.
+            worker.set_state(State::Down);
+            self.again(place, call);
         }
     }
 
     pub(super) fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
         let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let (worker, commands) = Worker::new(number, self.status.clone());
+        let name = Arc::clone(&self.shared.name);
+        let (worker, commands) = Worker::new(name, number, self.status.clone());
         if let Some(old) = replaced {
             worker.succeed(old);
         }
@@ -521,12 +489,13 @@ impl Pool {
         supervise::spawn(self, worker, commands, replaced.is_some());
     }
 
-    /// A worker with a free place, which is taken.
-    fn pick(&self, lane: &Lane, caller: &Caller) -> Option<Arc<Worker>> {
+    /// The place of a worker, if there is a free one.
+    fn pick(&self, lane: &Lane, caller: &Caller) -> Option<Place> {
         let workers = lane.workers.load();
         [State::Healthy, State::Degraded]
             .into_iter()
             .find_map(|state| self.pick_among(&workers, state, caller))
+            .map(Place::of)
     }
 
     fn pick_among(

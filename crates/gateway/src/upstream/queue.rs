@@ -91,16 +91,18 @@ impl<C: Clone + Eq + Hash, T> Queue<C, T> {
     /// Those that wait go on, as far as `place` finds one. `go` has the place, and gives it back if
     /// nothing waits any more.
     pub(super) fn advance<P>(&self, place: impl Fn(&C) -> Option<P>, go: impl Fn(P, Option<T>)) {
-        loop {
-            // One has just become free, or something waits: of two threads one at least sees both.
-            fence(Ordering::SeqCst);
-            if self.load(Ordering::Acquire) == 0 {
-                return;
-            }
+        while self.is_waited_in() {
             let Some(next) = self.peek() else { return };
             let Some(place) = place(&next) else { return };
             go(place, self.pop());
         }
+    }
+
+    /// Whether something waits, for whoever has just freed a place.
+    pub(super) fn is_waited_in(&self) -> bool {
+        // One has just become free, or something waits: of two threads one at least sees both.
+        fence(Ordering::SeqCst);
+        self.load(Ordering::Acquire) > 0
     }
 
     /// From now on nobody can wait. Takes out who does.

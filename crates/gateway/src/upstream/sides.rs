@@ -20,6 +20,7 @@ use super::pool::{Heard, LEAVE_TIME, Pool};
 use super::worker::{Worker, is_modern, unavailable};
 use crate::clock;
 use crate::config::{Server, Speaks};
+use crate::settle::{Outcome, Refusal};
 
 /// How long legacy clients are translated after a trial that failed and said nothing of eras.
 const TRIAL_AGAIN: Duration = Duration::from_secs(60);
@@ -122,7 +123,10 @@ impl Pool {
     pub(super) fn admit(self: &Arc<Self>, call: Arc<Call>) {
         match self.side.beside().map(Weak::upgrade) {
             Some(Some(pool)) => pool.admit(call),
-            Some(None) => call.fail(&unavailable("it has ended")),
+            Some(None) => {
+                let outcome = Outcome::Refused(Refusal::Closing);
+                call.fail(outcome, &unavailable("it has ended"));
+            }
             None => {
                 let legacy = self.for_legacy(call.revision);
                 let pool = legacy.as_ref().unwrap_or(self);

@@ -46,7 +46,7 @@ pub(super) fn spawn(
         pool.forget(&worker);
         // Who sends something from now on learns that nobody takes it.
         supervisor.commands.close();
-        supervisor.give_back(&pool, &worker);
+        supervisor.give_back(&pool);
         drop(alive);
     });
 }
@@ -119,7 +119,7 @@ impl Supervisor {
             }
             let is_late = matches!(&cause, Cause::Handshake(HandshakeError::TimedOut { .. }, _));
             pool.failed(cause);
-            self.give_back(pool, worker);
+            self.give_back(pool);
             if is_late {
                 pool.give_up(worker);
             }
@@ -270,7 +270,7 @@ impl Supervisor {
                 () = ended(running) => return Some(End::Broken("it has ended".into())),
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return Some(End::Left),
-                    Some(command) => turn_away(pool, worker, command),
+                    Some(command) => turn_away(pool, command),
                 },
             }
         }
@@ -290,7 +290,7 @@ impl Supervisor {
             pool.status.rests(worker.number, (pause < NEVER).then(|| clock::now() + pause));
             pool.give_up(worker);
         }
-        if pause > Duration::ZERO && !self.rest(pool, worker, pause, closing).await {
+        if pause > Duration::ZERO && !self.rest(pool, pause, closing).await {
             return false;
         }
         worker.restarts.fetch_add(1, Ordering::Relaxed);
@@ -302,7 +302,6 @@ impl Supervisor {
     async fn rest(
         &mut self,
         pool: &Arc<Pool>,
-        worker: &Arc<Worker>,
         pause: Duration,
         closing: &mut watch::Receiver<Option<Instant>>,
     ) -> bool {
@@ -313,16 +312,16 @@ impl Supervisor {
                 _ = closing.changed() => return false,
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return false,
-                    Some(command) => turn_away(pool, worker, command),
+                    Some(command) => turn_away(pool, command),
                 },
             }
         }
     }
 
     /// What was asked of the worker and not begun goes elsewhere.
-    fn give_back(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>) {
+    fn give_back(&mut self, pool: &Arc<Pool>) {
         while let Ok(command) = self.commands.try_recv() {
-            turn_away(pool, worker, command);
+            turn_away(pool, command);
         }
     }
 }
@@ -333,9 +332,9 @@ const fn is_verdict(cause: &Cause) -> bool {
     matches!(cause, Cause::Handshake(NoCommonRevision { .. } | Refused { .. }, _))
 }
 
-fn turn_away(pool: &Arc<Pool>, worker: &Arc<Worker>, command: Command) {
+fn turn_away(pool: &Arc<Pool>, command: Command) {
     match command {
-        Command::Call(call) => pool.again(worker, call),
+        Command::Call(call, place) => pool.again(place, call),
         Command::Ask(_, _, _, waiting) => {
             let _ = waiting.send(Err(unavailable("its worker is being started again")));
         }

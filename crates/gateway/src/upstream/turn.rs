@@ -1,62 +1,135 @@
 //! Tools with a limit of their own: their calls take turns.
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use mcplane::proto::error::{Code, ErrorObject};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use super::call::Call;
 use super::pool::Pool;
-use super::supervise::QUEUE_TIME_MAX;
+use super::turns::{Asked, Turns};
 use super::worker::unavailable;
 use crate::clock;
+use crate::settle::{Outcome, Refusal};
 
-/// How often a call that waits for its turn looks whether anybody still wants it.
-const LOOK: Duration = Duration::from_millis(250);
+/// The tools of one upstream that have a limit of their own: mostly none.
+pub(crate) struct Tools {
+    /// The numbers of the tools, by the names that the upstream gives them.
+    numbers: HashMap<String, usize>,
+    turns: Mutex<Turns<Arc<Call>>>,
+    /// A call was given up while it waited: it takes no place among those that wait.
+    given_up: AtomicBool,
+}
 
-impl Pool {
-    /// Sends a call on when it is its turn.
-    pub(super) fn take_turn(self: &Arc<Self>, call: Arc<Call>, turns: Arc<Semaphore>) {
-        if let Ok(turn) = Arc::clone(&turns).try_acquire_owned() {
-            call.seat().turn = Some(turn);
-            return self.admit(call);
-        }
-        let max = self.settings.queue as usize;
-        if self.in_turn.fetch_add(1, Ordering::AcqRel) >= max {
-            self.in_turn.fetch_sub(1, Ordering::AcqRel);
-            self.shared.refused.fetch_add(1, Ordering::Relaxed);
-            let why = format!("{max} calls wait for their turn at a tool with a limit of its own");
-            return call.fail(&ErrorObject::new(Code::OVERLOADED, why));
-        }
-        let pool = Arc::clone(self);
-        tokio::spawn(async move {
-            let is_its_turn = pool.wait_for_turn(&call, turns).await;
-            pool.in_turn.fetch_sub(1, Ordering::AcqRel);
-            pool.shared.drain.note();
-            if is_its_turn {
-                pool.admit(call);
-            }
-        });
+impl Tools {
+    pub(super) fn new(limits: &BTreeMap<String, u32>) -> Self {
+        let numbers = limits.keys().enumerate().map(|(number, tool)| (tool.clone(), number));
+        let turns = Turns::new(limits.values().map(|max| *max as usize));
+        let numbers = numbers.collect();
+        Self { numbers, turns: Mutex::new(turns), given_up: AtomicBool::new(false) }
     }
 
-    /// Permits are handed out in the order in which they were asked for. `false` if the call has
-    /// ended while it waited.
-    async fn wait_for_turn(&self, call: &Call, turns: Arc<Semaphore>) -> bool {
-        let mut turn = pin!(turns.acquire_owned());
-        let since = clock::now();
-        while call.is_wanted() {
-            if let Ok(Ok(turn)) = timeout(LOOK, turn.as_mut()).await {
-                call.seat().turn = Some(turn);
-                return true;
+    pub(crate) fn are_none(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// The number of a tool, if it has a limit.
+    pub(crate) fn number(&self, tool: &str) -> Option<usize> {
+        self.numbers.get(tool).copied()
+    }
+
+    /// How many calls wait for their turn.
+    pub(super) fn waiting(&self) -> usize {
+        if self.are_none() { 0 } else { self.turns().waiting() }
+    }
+
+    pub(super) fn is_given_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
+    /// Fails what has waited for too long, and forgets what nobody waits for any more.
+    pub(super) fn expire(&self, patience: Duration) {
+        if self.are_none() {
+            return;
+        }
+        let now = clock::now();
+        let late = |since: Instant, call: &Arc<Call>| {
+            !call.is_to_be_sent() || now.duration_since(since) >= patience
+        };
+        let late = self.turns().extract(late);
+        for call in late {
+            let outcome = Outcome::Refused(Refusal::Waited);
+            call.fail(outcome, &unavailable("the call waited too long for its turn at its tool"));
+        }
+    }
+
+    fn ask(&self, tool: usize, call: Arc<Call>, max: usize) -> Asked<Arc<Call>> {
+        let mut turns = self.turns();
+        if turns.waiting() >= max && self.given_up.swap(false, Ordering::AcqRel) {
+            // What is dropped has ended, and holds nothing.
+            turns.extract(|_, call| !call.is_to_be_sent());
+        }
+        let now = clock::now();
+        let asked = turns.ask(now, tool, Arc::clone(&call), max);
+        drop(turns);
+        if matches!(asked, Asked::Waits) {
+            call.life().wait(now);
+        }
+        asked
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns<Arc<Call>>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to be sent, as far as the limit of a tool is concerned. Dropped, it goes to the next:
+/// so it is never dropped while a lock is held.
+pub(crate) struct Turn(Option<(Arc<Tools>, usize)>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some((tools, tool)) = self.0.take() else { return };
+        if !tools.turns().free(tool) {
+            return;
+        }
+        loop {
+            let next = tools.turns().next(tool);
+            let Some(call) = next else { return };
+            let turn = Self(Some((Arc::clone(&tools), tool)));
+            Arc::clone(&call.pool).begin(call, turn);
+        }
+    }
+}
+
+impl Pool {
+    /// Takes a call on: to a worker or into a queue, once it is its turn. It ends with an error if
+    /// there is no room.
+    pub(crate) fn submit(self: &Arc<Self>, call: Arc<Call>) {
+        let Some(tool) = call.tool else { return self.begin(call, Turn(None)) };
+        let max = self.settings.queue as usize;
+        match self.shared.tools.ask(tool, call, max) {
+            Asked::Taken(call) => {
+                self.begin(call, Turn(Some((Arc::clone(&self.shared.tools), tool))));
             }
-            if clock::now().duration_since(since) >= QUEUE_TIME_MAX {
-                call.fail(&unavailable("the call waited too long for its turn at its tool"));
+            Asked::Waits => {}
+            Asked::Full(call) => {
+                self.shared.refused.fetch_add(1, Ordering::Relaxed);
+                let why =
+                    format!("{max} calls wait for their turn at a tool with a limit of its own");
+                let error = ErrorObject::new(Code::OVERLOADED, why);
+                call.fail(Outcome::Refused(Refusal::Full), &error);
             }
         }
-        false
+    }
+
+    fn begin(self: &Arc<Self>, call: Arc<Call>, turn: Turn) {
+        // Dropped behind the lock, if nobody waits any more.
+        let begun = call.life().begin(turn);
+        if begun.is_ok() {
+            self.admit(call);
+        }
     }
 }

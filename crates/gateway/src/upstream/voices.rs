@@ -7,7 +7,6 @@
 //! much longer at an upstream that was caught at it. That it answers a ping meanwhile proves nothing,
 //! since it may do several things at once.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -85,11 +84,11 @@ impl Voices {
     }
 
     /// A call ended here and not there.
-    pub(super) fn cut(&mut self, call: &Call) {
+    pub(super) fn cut(&mut self, id: i64, call: &Call) {
         if self.cut.len() >= CUT_MAX {
             self.is_crowd = true;
         } else if call.method.takes_input() {
-            self.cut.push((call.id(), call.caller.clone()));
+            self.cut.push((id, call.caller.clone()));
         }
     }
 
@@ -132,11 +131,10 @@ impl Voices {
 }
 
 impl Drive<'_> {
-    /// Whether a call may be sent here. If not, it is on its way elsewhere: a server that asks must
-    /// not be left in doubt whom, so it is started again for another client.
-    pub(super) fn may_begin(&mut self, now: Instant, call: &Arc<Call>) -> bool {
+    /// Whether a call may be sent here. If not, it has to go elsewhere: a server that asks must not
+    /// be left in doubt whom, so it is started again for another client.
+    pub(super) fn may_begin(&mut self, now: Instant, call: &Call) -> bool {
         if self.leaves_doubt(now, call) {
-            self.pool.again(self.worker, Arc::clone(call));
             return false;
         }
         let is_certain = self.end.is_none()
@@ -151,7 +149,6 @@ impl Drive<'_> {
             // It costs no budget: nothing is wrong with it.
             self.end.get_or_insert(End::Fresh);
             self.worker.set_state(State::Starting);
-            self.pool.again(self.worker, Arc::clone(call));
         }
         is_certain
     }

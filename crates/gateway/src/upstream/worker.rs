@@ -17,9 +17,10 @@ use mcplane::server::relay::Caller;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::call::Call;
+use super::call::{Call, Sent};
 use super::greeting::Greeting;
 use super::lane::LaneOf;
+use super::place::Place;
 use super::places::Places;
 use super::status::StatusWatch;
 use crate::clock;
@@ -53,6 +54,7 @@ impl State {
 
 /// A worker, as those see it who use it.
 pub(crate) struct Worker {
+    upstream: Arc<str>,
     pub(crate) number: usize,
     inbox: mpsc::UnboundedSender<Command>,
     pub(crate) in_flight: Places,
@@ -85,9 +87,10 @@ pub(crate) struct Worker {
 
 /// What is wanted of a worker's connection.
 pub(crate) enum Command {
-    Call(Arc<Call>),
-    /// Nobody waits any more for the call with this id, on this connection.
-    Cancel(u32, i64),
+    /// A call is to be sent, and has this place for it.
+    Call(Arc<Call>, Place),
+    /// Nobody waits any more for the call that holds this.
+    Cancel(Box<Sent>),
     /// A request of the gateway itself: method, parameters, patience, who waits.
     Ask(Method, Vec<u8>, Duration, Waiting),
     /// A question of the upstream that was put to this caller and not answered, on the connection
@@ -106,8 +109,9 @@ pub(crate) enum Command {
 pub(crate) type Waiting = oneshot::Sender<Result<Bytes, ErrorObject>>;
 
 impl Worker {
-    /// A worker that is about to be started; `status` is its pool's.
+    /// A worker of this upstream that is about to be started; `status` is its pool's.
     pub(crate) fn new(
+        upstream: Arc<str>,
         number: usize,
         status: StatusWatch,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Command>) {
@@ -118,6 +122,7 @@ impl Worker {
         )]
         let (inbox, commands) = mpsc::unbounded_channel();
         let worker = Self {
+            upstream,
             number,
             inbox,
             in_flight: Places::default(),
@@ -192,11 +197,23 @@ impl Worker {
     }
 
     fn change(&self, next: impl FnOnce(State) -> Option<State>) {
+        let mut changed = None;
         self.status.track(self.number, || {
             let state = next(self.state())?;
-            self.state.store(state as u8, Ordering::Release);
+            if self.state.swap(state as u8, Ordering::AcqRel) != state as u8 {
+                changed = Some(state);
+            }
             Some(state)
         });
+        let Some(state) = changed else { return };
+        tracing::info!(
+            target: "mcplane::worker",
+            upstream = &*self.upstream,
+            worker = self.number,
+            state = ?state,
+            pid = self.pid.load(Ordering::Relaxed),
+            restarts = self.restarts.load(Ordering::Relaxed),
+        );
     }
 
     /// Takes a place for one call, if there are fewer than `max`.
@@ -209,9 +226,11 @@ impl Worker {
         self.inbox.send(command).map_err(|error| error.0)
     }
 
-    pub(crate) fn cancel(&self, life: u32, id: i64) {
-        // A worker that is gone has nothing to cancel.
-        let _ = self.send(Command::Cancel(life, id));
+    /// Has the worker of a call take it back.
+    pub(super) fn cancel(sent: Sent) {
+        let worker = Arc::clone(&sent.place.worker);
+        // A worker that is gone has nothing to take back.
+        drop(worker.send(Command::Cancel(Box::new(sent))));
     }
 
     /// Whether calls wait for a place at it.

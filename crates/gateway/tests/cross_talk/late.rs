@@ -53,7 +53,7 @@ impl Client {
             .await;
     }
 
-    async fn cancel(&mut self) {
+    pub(crate) async fn cancel(&mut self) {
         let params = json!({"requestId": self.sent});
         self.write(
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}),

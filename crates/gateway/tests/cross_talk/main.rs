@@ -4,6 +4,7 @@
 //!   tokens, upstreams of both eras that are slow, that die, that answer twice, late or never
 //! - `live`: 64 clients over real HTTP at the same time
 //! - `pool`: which worker gets a call, one property at a time
+//! - `outcomes`: how calls end, as it is counted and told
 //! - `shares`: what one client can take from the others
 //! - `states`: the states of modern servers
 //! - `watch`: which worker hears what clients want to hear of
@@ -26,6 +27,7 @@
 mod client;
 mod late;
 mod live;
+mod outcomes;
 mod plan;
 mod pool;
 mod shares;
