@@ -5,6 +5,7 @@
 //! - `client`: the suite as the server of `driver`, one scenario after the other
 //! - `driver`: the client under test, on the library's client; the suite starts this program again
 //! - `verdict`: what the suite's checks say
+//! - `table`: what comes of the runs through the gateway, and of the same in its guide
 //! - `suite`: where the suite is, what is in it, how it is run
 //!
 //! What a revision requires is the suite's own set where there is one (`--requirements`), and
@@ -28,6 +29,7 @@ mod driver;
 mod reference;
 mod server;
 mod suite;
+mod table;
 mod verdict;
 
 use mcplane_tests::child;
@@ -124,10 +126,16 @@ macro_rules! references {
 references! {
     gateway_ts1_2025_11_25: Ts1 Legacy "2025-11-25";
     gateway_ts1_2026_07_28: Ts1 Legacy "2026-07-28";
+    gateway_ts2_legacy_2025_11_25: Ts2 Legacy "2025-11-25";
+    gateway_ts2_legacy_2026_07_28: Ts2 Legacy "2026-07-28";
     gateway_ts2_2025_11_25: Ts2 Auto "2025-11-25";
     gateway_ts2_2026_07_28: Ts2 Auto "2026-07-28";
     gateway_ts2_modern_2025_11_25: Ts2 Modern "2025-11-25";
     gateway_ts2_modern_2026_07_28: Ts2 Modern "2026-07-28";
+    gateway_python_legacy_2025_11_25: Python Legacy "2025-11-25";
+    gateway_python_legacy_2026_07_28: Python Legacy "2026-07-28";
     gateway_python_2025_11_25: Python Auto "2025-11-25";
     gateway_python_2026_07_28: Python Auto "2026-07-28";
+    gateway_python_modern_2025_11_25: Python Modern "2025-11-25";
+    gateway_python_modern_2026_07_28: Python Modern "2026-07-28";
 }

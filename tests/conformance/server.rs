@@ -11,6 +11,7 @@ use std::{
 use crate::{
     child::{Ended, binary},
     suite::{Line, Scenario, Set, is_there, path, results, say},
+    table::{Found, Row},
     verdict::{Outcome, judge},
 };
 
@@ -24,7 +25,10 @@ pub(crate) fn conforms(test: &str, line: Line, set: Set) {
     if !is_there() {
         return;
     }
-    check(test, &Server::fixture(), (line, set), &line.expected_failures(), &[]);
+    let expected = Expected { file: line.expected_failures(), untested: &[] };
+    let (outcomes, ended) = check(test, &Server::fixture(), (line, set), &expected);
+    judge(test, &outcomes);
+    ended.ok();
 }
 
 /// What is behind the gateway.
@@ -53,12 +57,32 @@ pub(crate) fn conforms_behind(test: &str, upstream: Upstream, line: Line, set: S
         (_, None) => format!("{}revision = \"legacy\"", command()),
     };
     let gateway = Server::gateway(test, &server);
-    let expected = match (upstream, line, set.revision()) {
+    let file = match (upstream, line, set.revision()) {
         (Upstream::Legacy, Line::V0_2, "2026-07-28") => line.expected_failures_behind("legacy"),
         _ => line.expected_failures(),
     };
     let untested = if fixture.is_some() && set.revision() != "2026-07-28" { &[] } else { UNTESTED };
-    check(test, &gateway, (line, set), &expected, untested);
+    let expected = Expected { file, untested };
+    let (outcomes, ended) = check(test, &gateway, (line, set), &expected);
+    let (speaks, transport) = upstream.columns();
+    let server = "`mcplane fixture`";
+    let row = Row { name: test, server, speaks, transport, line, set, after: None };
+    let wrong = row.keep(&Found::of(&outcomes, None), &[]);
+    judge(test, &outcomes);
+    ended.ok();
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+impl Upstream {
+    /// The eras that it speaks, and how the gateway reaches it.
+    const fn columns(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Legacy => ("older, by `revision`", "stdio"),
+            Self::Modern => ("2026-07-28, by `revision`", "stdio"),
+            Self::Stdio => ("both", "stdio"),
+            Self::Http => ("both", "HTTP"),
+        }
+    }
 }
 
 /// In these the suite finds nothing to test: that a server closes a stream in the middle of a call
@@ -69,20 +93,27 @@ fn command() -> String {
     format!("command = {:?}\nargs = [\"fixture\"]\n", binary())
 }
 
-/// Runs the suite. What `expected` and `untested` name must not be green.
-fn check(test: &str, server: &Server, (line, set): (Line, Set), expected: &str, untested: &[&str]) {
-    let red = fs::read_to_string(expected).unwrap();
+/// What must not be green: what the file names, and what finds nothing to test.
+struct Expected {
+    file: String,
+    untested: &'static [&'static str],
+}
+
+/// Runs the suite. How it ended counts when its checks have been judged.
+fn check(
+    test: &str,
+    server: &Server,
+    (line, set): (Line, Set),
+    Expected { file, untested }: &Expected,
+) -> (Vec<Outcome>, Ended) {
+    let red = fs::read_to_string(file).unwrap();
     let red: Vec<&str> = red.lines().filter_map(|line| line.trim().strip_prefix("- ")).collect();
-    let (outcomes, ended) = run(test, server, (line, set), &["--expected-failures", expected]);
-    let outcomes: Vec<Outcome> = outcomes
-        .into_iter()
-        .map(|outcome| {
-            let red = red.contains(&outcome.name()) || untested.contains(&outcome.name());
-            outcome.expected_red(red)
-        })
-        .collect();
-    judge(test, &outcomes);
-    ended.ok();
+    let (outcomes, ended) = run(test, server, (line, set), &["--expected-failures", file]);
+    let expect = |outcome: Outcome| {
+        let red = red.contains(&outcome.name()) || untested.contains(&outcome.name());
+        outcome.expected_red(red)
+    };
+    (outcomes.into_iter().map(expect).collect(), ended)
 }
 
 /// Runs the suite and keeps its results in the folder of `test`.
@@ -93,14 +124,35 @@ pub(crate) fn run(
     options: &[&str],
 ) -> (Vec<Outcome>, Ended) {
     let folder = results(test);
-    let output = path(&folder);
-    let words = ["server", "--url", &server.url, "-o", &output];
-    let ended = line.run(&[&words[..], options, &set.run_words()].concat(), LIMIT);
-    let outcome = |scenario: Scenario| {
-        let result = result_of(&scenario.name, &folder);
-        Outcome::of(scenario, result.as_deref())
-    };
+    let ended = put(&folder, server, line, &[options, &set.run_words()].concat());
+    let outcome = |scenario| judged(scenario, &folder);
     (line.scenarios("server", set).into_iter().map(outcome).collect(), ended)
+}
+
+/// Runs some scenarios of the suite, each by itself.
+pub(crate) fn run_some(
+    test: &str,
+    server: &Server,
+    (line, set): (Line, Set),
+    names: &[&str],
+) -> Vec<Outcome> {
+    let folder = results(test);
+    let one = |name: &&str| {
+        put(&folder, server, line, &["--scenario", name, "--spec-version", set.revision()]);
+        judged(Scenario { name: (*name).to_owned(), extension: false }, &folder)
+    };
+    names.iter().map(one).collect()
+}
+
+fn put(folder: &Path, server: &Server, line: Line, words: &[&str]) -> Ended {
+    let output = path(folder);
+    let common = ["server", "--url", &server.url, "-o", &output];
+    line.run(&[&common, words].concat(), LIMIT)
+}
+
+fn judged(scenario: Scenario, folder: &Path) -> Outcome {
+    let result = result_of(&scenario.name, folder);
+    Outcome::of(scenario, result.as_deref())
 }
 
 /// The folder of a scenario's results.

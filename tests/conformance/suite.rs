@@ -68,7 +68,7 @@ impl Line {
         }
     }
 
-    const fn version(self) -> &'static str {
+    pub(crate) const fn version(self) -> &'static str {
         match self {
             Self::V0_1 => "0.1.16",
             Self::V0_2 => "0.2.0-alpha.12",

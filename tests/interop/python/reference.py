@@ -1,6 +1,6 @@
 """The conformance suite's server on the Python SDK 2.x: `reference.py`, over stdio, or `reference.py http`, which says its URL.
 
-It speaks both eras: the client's opening decides.
+It speaks both eras: the client's opening decides. With `legacy` or `modern` it speaks only the older or the newer.
 """
 
 import base64
@@ -16,8 +16,11 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.runner import serve_loop
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp.shared.message import ServerMessageMetadata
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
 from echo import Events, is_modern
@@ -331,16 +334,54 @@ def schema_tool():
     return tool.model_copy(update={"parameters": JSON_SCHEMA})
 
 
-def serve_http(server):
+def refuse_older(server):
+    async def refuse(context, call_next):
+        if context.method == "initialize" and not is_modern(context):
+            data = {"supported": list(MODERN_PROTOCOL_VERSIONS), "requested": context.params["protocolVersion"]}
+            raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, "this server does not speak the older revisions", data)
+        return await call_next(context)
+
+    server._lowlevel_server.middleware.append(refuse)
+
+
+def without_newer(app):
+    """Tells the SDK nothing of a newer revision: then its older part answers, as all of it did before 2026-07-28."""
+
+    async def serve(scope, receive, send):
+        newer = [(b"mcp-protocol-version", version.encode()) for version in MODERN_PROTOCOL_VERSIONS]
+        headers = [header for header in scope.get("headers", []) if header not in newer]
+        await app({**scope, "headers": headers}, receive, send)
+
+    return serve
+
+
+async def serve_stdio_older(server):
+    async with stdio_server() as (read, write), server.lifespan(server) as state:
+        await serve_loop(server, read, write, lifespan_state=state)
+
+
+def serve_http(server, is_older):
     app = server.streamable_http_app(event_store=Events(), retry_interval=1000)
+    app = without_newer(app) if is_older else app
     listener = socket.create_server(("127.0.0.1", 0))
     print(f"http://localhost:{listener.getsockname()[1]}/mcp", flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
 
 
-if __name__ == "__main__":
-    reference = MCPServer("reference-python", version="1.0.0", log_level="WARNING")
+def main(words):
+    server = MCPServer("reference-python", version="1.0.0", log_level="WARNING")
     for add in [add_tools, add_resources, add_prompts, add_older_methods]:
-        add(reference)
-    reference._tool_manager._tools["json_schema_2020_12_tool"] = schema_tool()
-    serve_http(reference) if sys.argv[1:] == ["http"] else reference.run()
+        add(server)
+    server._tool_manager._tools["json_schema_2020_12_tool"] = schema_tool()
+    if "modern" in words:
+        refuse_older(server)
+    if "http" in words:
+        serve_http(server, is_older="legacy" in words)
+    elif "legacy" in words:
+        anyio.run(serve_stdio_older, server._lowlevel_server)
+    else:
+        server.run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,5 +1,6 @@
 // The conformance suite's server on the TypeScript SDK 2.x: `reference.mjs`, over stdio, or `reference.mjs http`, which says its URL.
-// It speaks both eras: the client's opening decides. Over HTTP older clients have sessions. With `modern` it speaks only the newer.
+// It speaks both eras: the client's opening decides. Over HTTP older clients have sessions. With `legacy` or `modern` it speaks only
+// the older or the newer.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -7,7 +8,7 @@ import {
   CLIENT_CAPABILITIES_META_KEY, completable, createMcpHandler, createRequestStateCodec, fromJsonSchema, inputRequired,
   isLegacyRequest, LOG_LEVEL_META_KEY, McpServer, ResourceTemplate, WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 import { Events, listen, offer } from '../reference.mjs';
 
@@ -65,9 +66,14 @@ async function legacy(request) {
   return transport.handleRequest(request);
 }
 
+const era = ['legacy', 'modern'].find((era) => process.argv.includes(era)) ?? 'auto';
 const isHttp = process.argv.includes('http');
-const isStrict = process.argv.includes('modern');
 const modern = isHttp ? createMcpHandler(newServer, { legacy: 'reject' }) : undefined;
-const both = async (request) => (await isLegacyRequest(request)) ? legacy(request) : modern.fetch(request);
-if (isHttp) listen(createServer(), toNodeHandler({ fetch: isStrict ? modern.fetch : both }));
-else serveStdio(newServer, { legacy: isStrict ? 'reject' : 'serve' });
+const speaks = {
+  legacy,
+  auto: async (request) => (await isLegacyRequest(request)) ? legacy(request) : modern.fetch(request),
+  modern: modern?.fetch,
+};
+if (isHttp) listen(createServer(), toNodeHandler({ fetch: speaks[era] }));
+else if (era === 'legacy') await newServer({ era }).connect(new StdioServerTransport());
+else serveStdio(newServer, { legacy: era === 'modern' ? 'reject' : 'serve' });
