@@ -23,7 +23,7 @@ use anyhow::{Context, bail};
 const HELP: &str = "\
 cargo xtask CHORE
 
-  test [--fast]    check, then every test; --fast leaves out the interop tests
+  test [--fast]    check, then every test; --fast leaves out the interop tests and the site
   check            tidy, format, clippy and docs; stops at the first failure
   tidy             only the project's own rules: edges, lengths, words
   supply           licences, sources and known vulnerabilities of what we depend on (Python)

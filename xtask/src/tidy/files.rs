@@ -1,5 +1,6 @@
-//! The length of files, words that must not stay, and paths of one machine.
+//! The length and the place of files, words that must not stay, and paths of one machine.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -37,13 +38,26 @@ const GENERATED: [&str; 7] =
 
 /// Every breach of the rules of this file.
 pub fn breaches(root: &Path, paths: &[String]) -> Vec<String> {
-    let mut breaches = Vec::new();
+    let mut breaches = misplaced(paths);
     for path in paths {
         // Gone from the folder but not yet from the index.
         let Ok(bytes) = fs::read(root.join(path)) else { continue };
         breaches.extend(breaches_in(path, &String::from_utf8_lossy(&bytes)));
     }
     breaches
+}
+
+/// Modules that lie beside their folder. Programs of tests have to.
+fn misplaced(paths: &[String]) -> Vec<String> {
+    let sources: BTreeSet<&str> =
+        paths.iter().filter_map(|path| path.strip_suffix(".rs")).collect();
+    let has_folder = |path: &&&str| {
+        let folder = format!("{path}/");
+        let next = sources.range(folder.as_str()..).next();
+        path.contains("src/") && next.is_some_and(|next| next.starts_with(&folder))
+    };
+    let modules = sources.iter().filter(has_folder);
+    modules.map(|path| format!("{path}.rs has a folder: it is {path}/mod.rs")).collect()
 }
 
 fn breaches_in(path: &str, text: &str) -> Vec<String> {
@@ -125,6 +139,18 @@ mod tests {
         assert_eq!(breaches_in("crates/a/tests/all.rs", &long).len(), 0);
         assert_eq!(breaches_in("fuzz/fuzz_targets/lines.rs", &long).len(), 0);
         assert_eq!(breaches_in("bench/results/raw.csv", &long).len(), 0);
+    }
+
+    #[test]
+    fn a_module_lies_in_its_folder() {
+        let found = |paths: &[&str]| {
+            misplaced(&paths.iter().copied().map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert_eq!(found(&["a/src/lib.rs", "a/src/b/mod.rs", "a/src/b/c.rs"]), [""; 0]);
+        assert_eq!(found(&["a/src/b.rs", "a/src/bc/mod.rs", "a/src/b/style.css"]), [""; 0]);
+        assert_eq!(found(&["a/tests/b.rs", "a/tests/b/c.rs"]), [""; 0]);
+        let breaches = found(&["a/src/b.rs", "a/src/b-c.rs", "a/src/b/c.rs"]);
+        assert_eq!(breaches, ["a/src/b.rs has a folder: it is a/src/b/mod.rs"]);
     }
 
     #[test]
