@@ -51,7 +51,7 @@ fn after(plan: &Plan, first: Option<&Run>) -> Plan {
         None => plan.clone(),
         Some(first) => Plan {
             settle: Duration::ZERO,
-            check: plan.check && first.plan.check == "equal",
+            check: plan.check && first.plan.check.as_str() == "equal",
             ..plan.clone()
         },
     }
