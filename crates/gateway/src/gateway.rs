@@ -19,6 +19,7 @@ use tokio::time::{sleep, sleep_until};
 use crate::catalog::{Changes, Naming, Prefix, Rules, ServerNaming, Shadowed, Snapshot, Store};
 use crate::clock;
 use crate::config::{Config, Names, Server, key_path};
+use crate::desired::Desired;
 use crate::face::{Face, View};
 use crate::listen::site::Site;
 use crate::upstream::keyed::Key;
@@ -101,7 +102,9 @@ impl Gateway {
         let (news_in, news) = mpsc::channel(WORDS_MAX);
         let store = config.gateway.state_folder();
         let store = store.map(|folder| Arc::new(Store::new(folder.join("lists"))));
-        let all = Arc::new(Face::new(View::of(None, Vec::new(), &Naming::default())));
+        let desired = Arc::<Desired>::default();
+        let view = View::of(None, Vec::new(), &Naming::default());
+        let all = Arc::new(Face::new(view, None, Arc::clone(&desired)));
         let memory = config.gateway.memory.map_or_else(Budget::default, |memory| {
             Budget::new(usize::try_from(memory.bytes()).unwrap_or(usize::MAX))
         });
@@ -115,6 +118,7 @@ impl Gateway {
                 Some(key) => Seal::of_secret(key.expose().as_bytes()),
                 None => Seal::random()?,
             },
+            desired,
         };
         let inner = Arc::new_cyclic(|gateway| Inner {
             changing: tokio::sync::Mutex::default(),
@@ -249,14 +253,7 @@ impl Gateway {
                     upstream.pool.shared.times.store(Arc::new(Times::of(&config.gateway)));
                     Arc::clone(upstream)
                 }
-                None => Upstream::start(
-                    name,
-                    server,
-                    &config.gateway,
-                    &self.0.means,
-                    // What clients want to hear of does not change with the server.
-                    was(name).map(|before| Arc::clone(&before.watched)).unwrap_or_default(),
-                ),
+                None => Upstream::start(name, server, &config.gateway, &self.0.means),
             };
             upstream.pool.shared.questions.charge_to(&self.0.memory);
             // Until it has told what it offers, what it offered under its old settings stands in.
@@ -268,6 +265,8 @@ impl Gateway {
         let stays =
             |upstream: &Arc<Upstream>| upstreams.iter().any(|new| Arc::ptr_eq(new, upstream));
         let gone = old.iter().filter(|upstream| !stays(upstream)).cloned().collect();
+        let is_new = |upstream: &&Arc<Upstream>| !old.iter().any(|old| Arc::ptr_eq(old, upstream));
+        let new: Vec<_> = upstreams.iter().filter(is_new).cloned().collect();
         let mut faces = HashMap::new();
         for upstream in &upstreams {
             let name = Arc::clone(&upstream.name);
@@ -276,7 +275,8 @@ impl Gateway {
                 Some(known) => known.clone(),
                 None => {
                     let view = View::of(Some(&name), vec![Arc::clone(upstream)], &naming(&config));
-                    let face = Arc::new(Face::new(view));
+                    let desired = Arc::clone(&self.0.means.desired);
+                    let face = Arc::new(Face::new(view, Some(Arc::clone(&name)), desired));
                     let endpoint = self.0.site.endpoint_of(&name, &face.serve(&self.0.memory)?);
                     (face, endpoint)
                 }
@@ -288,6 +288,8 @@ impl Gateway {
         *state = State { config, upstreams, faces };
         drop(state);
         self.rebuild(&[]);
+        // What clients said before they were shown, others have heard.
+        new.iter().for_each(|upstream| upstream.reconcile());
         Ok(gone)
     }
 

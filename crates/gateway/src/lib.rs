@@ -7,6 +7,7 @@
 //! * `gateway` — the whole: starting, changing while it runs, ending.
 //! * [`listen`] — where clients come in, and how they find the way.
 //! * `face` — what clients see of one server, or of all of them.
+//! * `desired` — what clients want to hear of.
 //! * [`catalog`] — what the upstreams offer, merged; which server answers to which name.
 //! * `upstream` — one server: its workers, which of them gets a call, what keeps them alive.
 //! * `era` — between clients and servers of different eras.
@@ -16,6 +17,7 @@ pub mod admin;
 pub mod catalog;
 mod clock;
 pub mod config;
+mod desired;
 mod era;
 mod face;
 mod gateway;
@@ -24,7 +26,6 @@ mod pipeline;
 mod private;
 mod sync;
 mod upstream;
-mod watches;
 
 pub use gateway::{Gateway, Troubles};
 pub use upstream::start::{Connect, Connected, Connecting, Programs};

@@ -51,7 +51,7 @@ impl Relay for Face {
         };
         // level    the least severe log messages that this request wants
         if let (Some(level), Era::Modern) = (request.log_level(), request.revision().era()) {
-            upstream.watched.set_level(&upstream.pool, request.caller(), level);
+            self.raise_level(upstream, request.caller(), level);
         }
         // reopen   the state that an upstream of 2026-07-28 gave to this client
         let retry = match replay::reopen(&upstream.pool, &request) {
@@ -80,17 +80,15 @@ impl Relay for Face {
     }
 
     fn watch(&self, caller: &Caller, uri: &str) {
-        self.watches.begin(&self.view(), caller, uri);
+        self.subscribe(caller, uri);
     }
 
     fn unwatch(&self, caller: &Caller, uri: &str) {
-        self.watches.end(&self.view(), caller, uri);
+        self.unsubscribe(caller, uri);
     }
 
     fn set_log_level(&self, caller: &Caller, level: &LogLevel) {
-        for upstream in &self.view().upstreams {
-            upstream.watched.set_level(&upstream.pool, caller, level);
-        }
+        self.set_level(caller, level);
     }
 
     fn noted(&self, caller: &Caller, note: &Message) {
@@ -103,8 +101,8 @@ impl Relay for Face {
     }
 
     fn ended(&self, caller: &Caller) {
+        self.forget(caller);
         for upstream in &self.view().upstreams {
-            upstream.watched.ended(caller);
             upstream.pool.ended(caller);
         }
     }

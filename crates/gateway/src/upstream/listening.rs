@@ -146,7 +146,7 @@ impl Listens {
             };
             // A new connection has a stream of its own.
             if worker.life() == life {
-                upstream.watched.tell(&upstream.pool, &worker);
+                upstream.tell_all(&worker);
             }
         });
         (listen.failures == TOLD_AFTER).then_some(Notice::StreamsEnd)

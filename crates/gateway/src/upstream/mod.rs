@@ -1,7 +1,8 @@
 //! One upstream: its workers, and what it offers.
 //!
 //! * this file — what it offers, and when that is asked for again.
-//! * `listening` — being told of changes by an upstream of 2026-07-28.
+//! * `listening` — being told of changes by an upstream of 2026-07-28; `subscriptions` — telling
+//!   workers what clients want to hear of.
 //! * `lists` — one reading of all that it lists.
 //! * `pool` — which worker gets a call; `keyed` — those of one client; `greeting` — whom a worker
 //!   speaks for; `sides` — workers of each era;
@@ -38,12 +39,12 @@ mod restart;
 mod sides;
 pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod subscriptions;
 mod supervise;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod voices;
-pub(crate) mod watch;
 pub(crate) mod worker;
 
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
@@ -60,6 +61,7 @@ use tokio::time::{Instant as Moment, sleep, sleep_until};
 use crate::catalog::{Changes, Health, Kind, Loaded, Offer, Store};
 use crate::clock;
 use crate::config::{Gateway as Settings, Server};
+use crate::desired::Desired;
 use cause::{Cause, FailedList, Notice};
 use keyed::Key;
 use listening::Listens;
@@ -67,7 +69,6 @@ use lists::{ListState, Reading, Step};
 use pool::{Heard, Pool, Times};
 use start::Connect;
 use status::Phase;
-use watch::Watched;
 use worker::Worker;
 
 /// How long changes of a list are gathered before it is asked for again.
@@ -108,6 +109,7 @@ pub(crate) struct Means {
     pub(crate) store: Option<Arc<Store>>,
     pub(crate) news: mpsc::Sender<News>,
     pub(crate) seal: Seal,
+    pub(crate) desired: Arc<Desired>,
 }
 
 /// What an upstream tells the gateway.
@@ -125,7 +127,7 @@ pub(crate) struct Upstream {
     pub(crate) name: Arc<str>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) offer: ArcSwapOption<Offer>,
-    pub(crate) watched: Arc<Watched>,
+    desired: Arc<Desired>,
     /// What is wrong with the names that the settings give its tools.
     pub(crate) misnamed: ArcSwapOption<String>,
     lists: Mutex<[(Kind, ListState); 4]>,
@@ -145,7 +147,6 @@ impl Upstream {
         server: &Server,
         settings: &Settings,
         means: &Means,
-        watched: Arc<Watched>,
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
         let (heard_in, heard) = mpsc::channel(WORDS_MAX);
@@ -163,7 +164,7 @@ impl Upstream {
             name,
             pool: Arc::clone(&pool),
             offer: ArcSwapOption::from_pointee(kept),
-            watched,
+            desired: Arc::clone(&means.desired),
             misnamed: ArcSwapOption::empty(),
             lists: Mutex::new(Kind::ALL.map(|kind| (kind, ListState::default()))),
             keeping: Mutex::default(),
@@ -330,13 +331,13 @@ impl Ear {
     fn hear(&mut self, word: Heard) {
         match word {
             Heard::Ready(worker) => {
-                self.upstream.watched.tell(&self.upstream.pool, &worker);
+                self.upstream.tell_all(&worker);
                 // Every worker runs the same program: one list will do.
                 if !self.upstream.is_fresh() || self.failures > 0 {
                     self.want(Duration::ZERO, worker);
                 }
             }
-            Heard::Taken(worker) => self.upstream.watched.tell(&self.upstream.pool, &worker),
+            Heard::Taken(worker) => self.upstream.tell_all(&worker),
             Heard::ListsChanged(worker, method) => {
                 self.announced.tools |= method == Method::ToolsListChanged;
                 self.announced.prompts |= method == Method::PromptsListChanged;
@@ -367,7 +368,7 @@ impl Ear {
                 }
             }
             Heard::Updated(worker, uri) => {
-                let key = watch::key_of(&worker);
+                let key = subscriptions::key_of(&worker);
                 tell(&self.news, News::Updated(Arc::clone(&self.upstream.name), uri, key), false);
             }
         }

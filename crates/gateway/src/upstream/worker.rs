@@ -22,6 +22,7 @@ use super::greeting::Greeting;
 use super::lane::LaneOf;
 use super::places::Places;
 use super::status::StatusWatch;
+use super::subscriptions::Told;
 use crate::clock;
 
 /// What a worker can do at the moment.
@@ -81,6 +82,8 @@ pub(crate) struct Worker {
     /// When it was probed, or made.
     probed: Mutex<Instant>,
     pub(super) life: AtomicU32,
+    /// What it was told that its clients want to hear of.
+    told: Mutex<Told>,
 }
 
 /// What is wanted of a worker's connection.
@@ -138,6 +141,7 @@ impl Worker {
             probing: AtomicU8::new(0),
             probed: Mutex::new(clock::now()),
             life: AtomicU32::new(0),
+            told: Mutex::default(),
         };
         worker.set_state(State::Starting);
         (Arc::new(worker), commands)
@@ -151,6 +155,10 @@ impl Worker {
 
     pub(super) fn starts(&self) -> MutexGuard<'_, VecDeque<Instant>> {
         self.starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state(&self) -> State {
