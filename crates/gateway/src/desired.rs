@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mcplane::proto::types::LogLevel;
 use mcplane::server::relay::Caller;
 
-/// A client, and where it came in: at the endpoint of this server, or at that of all.
+/// A client, and where it came in: at the frontend of this server, or at that of all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client<C = Caller> {
-    pub(crate) endpoint: Option<Arc<str>>,
+    pub(crate) frontend: Option<Arc<str>>,
     pub(crate) caller: C,
 }
 
@@ -131,16 +131,16 @@ impl<C: Clone + Eq + Hash> Desired<C> {
         gone.is_some_and(|gone| gone.level.is_some() || !gone.request_levels.is_empty())
     }
 
-    /// Other lists are shown at this endpoint: which subscriptions are another server's now. One whose
+    /// Other lists are shown at this frontend: which subscriptions are another server's now. One whose
     /// resource is in no list stays where it is.
     pub(crate) fn follow(
         &self,
-        endpoint: Option<&Arc<str>>,
+        frontend: Option<&Arc<str>>,
         server: impl Fn(&str) -> Option<Arc<str>>,
     ) -> Vec<Moved<C>> {
         let mut state = self.lock();
         let mut moved = Vec::new();
-        let here = |client: &Client<C>| client.endpoint.as_ref() == endpoint;
+        let here = |client: &Client<C>| client.frontend.as_ref() == frontend;
         for (client, wishes) in state.clients.iter_mut().filter(|(client, _)| here(client)) {
             for (uri, subscription) in &mut wishes.subscriptions {
                 let Some(to) = server(uri) else { continue };
@@ -179,7 +179,7 @@ impl<C: Clone + Eq + Hash> Desired<C> {
     pub(crate) fn level(&self, server: &str, is_its: impl Fn(&C) -> bool) -> Option<LogLevel> {
         let state = self.lock();
         let is_meant = |client: &Client<C>| {
-            client.endpoint.as_deref().is_none_or(|endpoint| endpoint == server)
+            client.frontend.as_deref().is_none_or(|frontend| frontend == server)
                 && is_its(&client.caller)
         };
         let levels = state.clients.iter().filter(|(client, _)| is_meant(client));
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn client(caller: u8) -> Client<u8> {
-        Client { endpoint: None, caller }
+        Client { frontend: None, caller }
     }
 
     fn all(_: &u8) -> bool {

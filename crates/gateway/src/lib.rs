@@ -6,7 +6,7 @@
 //! * [`config`] — what to serve: the model, reading it, importing it, watching it.
 //! * `gateway` — the whole: starting, changing while it runs, ending.
 //! * [`listen`] — where clients come in, and how they find the way.
-//! * `face` — what clients see of one server, or of all of them.
+//! * `frontend` — what clients see of one server, or of all of them.
 //! * `desired` — what clients want to hear of.
 //! * [`catalog`] — what the upstreams offer, merged; which server answers to which name.
 //! * `upstream` — one server: its workers, which of them gets a call, what keeps them alive.
@@ -19,7 +19,7 @@ mod clock;
 pub mod config;
 mod desired;
 mod era;
-mod face;
+mod frontend;
 mod gateway;
 pub mod listen;
 mod pipeline;

@@ -19,12 +19,12 @@ use mcplane::server::relay::{Caller, Cancel, Relay, Relayed};
 use crate::catalog::{Kind, Route};
 use crate::era::park::Resumed;
 use crate::era::replay;
-use crate::face::{Face, View};
+use crate::frontend::{Frontend, View};
 use crate::upstream::Upstream;
 use crate::upstream::call::Call;
 use crate::upstream::worker::unavailable;
 
-impl Relay for Face {
+impl Relay for Frontend {
     /// One request: answered from the catalog, or put on its way to a worker.
     fn request(&self, request: Relayed, out: &mut Vec<u8>) -> Option<Arc<dyn Cancel>> {
         let view = self.view();

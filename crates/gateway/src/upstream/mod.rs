@@ -66,7 +66,7 @@ use crate::desired::Desired;
 use cause::{FailedList, Notice};
 use keyed::Key;
 use lists::ListState;
-use monitor::Ear;
+use monitor::Monitor;
 use pool::{Heard, Pool, Times};
 use start::Connect;
 use status::Phase;
@@ -74,18 +74,17 @@ use status::Phase;
 /// A time that does not come.
 const NEVER: u64 = u64::MAX;
 
-/// Words of workers, or of upstreams, that wait to be heard.
-pub(crate) const WORDS_MAX: usize = 1024;
+/// Most events of workers, or of upstreams, that wait to be handled.
+pub(crate) const EVENTS_MAX: usize = 1024;
 
-/// How many of them are kept for what must not be lost: there are few of those.
-const WORDS_KEPT: usize = 512;
+/// How many of those places are kept for events that must not be lost; there are few of them.
+const EVENTS_KEPT: usize = 512;
 
-/// Says something, unless so much waits to be heard already that only what is vital may be said:
-/// somebody floods.
-pub(crate) fn tell<T>(ear: &mpsc::Sender<T>, word: T, is_vital: bool) {
-    if is_vital || ear.capacity() > WORDS_KEPT {
-        // Nobody listens when the gateway ends.
-        let _ = ear.try_send(word);
+/// Sends an event, unless so many wait already that only vital ones are accepted: somebody floods.
+pub(crate) fn tell<T>(events: &mpsc::Sender<T>, event: T, is_vital: bool) {
+    if is_vital || events.capacity() > EVENTS_KEPT {
+        // When the gateway ends, there is no receiver.
+        let _ = events.try_send(event);
     }
 }
 
@@ -137,7 +136,7 @@ impl Upstream {
         means: &Means,
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
-        let (heard_in, heard) = mpsc::channel(WORDS_MAX);
+        let (heard_in, heard) = mpsc::channel(EVENTS_MAX);
         let times = Times::of(settings);
         let pool = Pool::new(Arc::clone(&name), server.clone(), times, means, heard_in);
         let kept = means.store.as_ref().map(|store| store.load(&name, &identity(server)));
@@ -160,8 +159,7 @@ impl Upstream {
             stale_at: AtomicU64::new(NEVER),
             born: clock::now(),
         });
-        let ear = Ear::new(Arc::clone(&upstream), means);
-        tokio::spawn(ear.run(heard));
+        tokio::spawn(Monitor::new(Arc::clone(&upstream), means).run(heard));
         pool.start();
         upstream
     }

@@ -1,5 +1,5 @@
-//! The task of an upstream: it hears what workers have to say about the whole, and keeps what the
-//! upstream offers up to date.
+//! The task of an upstream: it handles the events of its workers, and keeps what the upstream offers
+//! up to date.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError};
@@ -30,8 +30,8 @@ const AGAIN_MAX: Duration = Duration::from_secs(300);
 /// The longest time for which changes are gathered of a server that announces some and has none.
 const GATHER_MAX: Duration = Duration::from_secs(30);
 
-/// The task that hears what workers have to say about the whole upstream.
-pub(super) struct Ear {
+/// What the task knows.
+pub(super) struct Monitor {
     upstream: Arc<Upstream>,
     store: Option<Arc<Store>>,
     news: mpsc::Sender<News>,
@@ -50,7 +50,7 @@ pub(super) struct Ear {
     told: Vec<FailedList>,
 }
 
-impl Ear {
+impl Monitor {
     pub(super) fn new(upstream: Arc<Upstream>, means: &Means) -> Self {
         Self {
             upstream,
@@ -66,13 +66,13 @@ impl Ear {
         }
     }
 
-    pub(super) async fn run(mut self, mut heard: mpsc::Receiver<Heard>) {
+    pub(super) async fn run(mut self, mut events: mpsc::Receiver<Heard>) {
         loop {
             let at = self.due.as_ref().map_or_else(Moment::now, |(at, _)| *at);
             tokio::select! {
-                word = heard.recv() => match word {
+                event = events.recv() => match event {
                     None => return,
-                    Some(word) => self.hear(word),
+                    Some(event) => self.handle(event),
                 },
                 () = sleep_until(at), if self.due.is_some() && self.reading.is_none() => {
                     self.begin();
@@ -87,8 +87,8 @@ impl Ear {
         }
     }
 
-    fn hear(&mut self, word: Heard) {
-        match word {
+    fn handle(&mut self, event: Heard) {
+        match event {
             Heard::Ready(worker) => {
                 self.upstream.tell_all(&worker);
                 // Every worker runs the same program: one list will do.

@@ -19,16 +19,16 @@ use crate::desired::{Client, Desired};
 use crate::upstream::Upstream;
 use crate::upstream::keyed::Key;
 
-/// One endpoint's worth of servers.
-pub(crate) struct Face {
+/// What is behind one endpoint.
+pub(crate) struct Frontend {
     view: ArcSwap<View>,
-    /// The server whose endpoint it is; that of all has none.
-    endpoint: Option<Arc<str>>,
+    /// The server that it is for; that of all has none.
+    server: Option<Arc<str>>,
     desired: Arc<Desired>,
     service: OnceLock<Service>,
 }
 
-/// What a face shows at one moment. Requests in flight finish on the one that they began with.
+/// What a frontend shows at one moment. Requests in flight finish on the one that they began with.
 pub(crate) struct View {
     pub(crate) snapshot: Snapshot,
     /// In the order of the snapshot's servers.
@@ -45,9 +45,9 @@ pub(crate) struct View {
     pub(crate) info: Vec<u8>,
 }
 
-impl Face {
-    pub(crate) fn new(view: View, endpoint: Option<Arc<str>>, desired: Arc<Desired>) -> Self {
-        Self { view: ArcSwap::from_pointee(view), endpoint, desired, service: OnceLock::new() }
+impl Frontend {
+    pub(crate) fn new(view: View, server: Option<Arc<str>>, desired: Arc<Desired>) -> Self {
+        Self { view: ArcSwap::from_pointee(view), server, desired, service: OnceLock::new() }
     }
 
     pub(crate) fn view(&self) -> arc_swap::Guard<Arc<View>> {
@@ -96,7 +96,7 @@ impl Face {
 
 /// What clients want to hear of. It is noted first, and the upstreams are looked up after that: one that
 /// is shown later is made to agree when it is.
-impl Face {
+impl Frontend {
     pub(crate) fn subscribe(&self, caller: &Caller, uri: &str) {
         let owner = || Some(Arc::clone(&self.view().owner(uri)?.name));
         let server = self.desired.subscribe(&self.client(caller), uri, owner);
@@ -132,7 +132,7 @@ impl Face {
     /// Subscriptions go where their resources are shown to be.
     fn follow(&self, view: &View) {
         let owner = |uri: &str| Some(Arc::clone(&view.owner(uri)?.name));
-        for moved in self.desired.follow(self.endpoint.as_ref(), owner) {
+        for moved in self.desired.follow(self.server.as_ref(), owner) {
             self.reconcile(moved.from.as_deref(), &moved.caller, &moved.uri);
             self.reconcile(Some(&moved.to), &moved.caller, &moved.uri);
         }
@@ -147,7 +147,7 @@ impl Face {
     }
 
     fn client(&self, caller: &Caller) -> Client {
-        Client { endpoint: self.endpoint.clone(), caller: caller.clone() }
+        Client { frontend: self.server.clone(), caller: caller.clone() }
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) const NO_SESSION: &str = "a client that is served has a worker to its
     \"shared\" or \"exclusive\" for the server";
 
 impl View {
-    /// Where a tool or prompt goes that no list has: to the server itself, if this is its own face.
+    /// Where a tool or prompt goes that no list has: to the server itself, if this is its own frontend.
     pub(crate) fn unlisted(&self, kind: Kind) -> Option<&Route> {
         let is_free = |one: &Arc<Upstream>| one.pool.settings.tools.concurrency.is_empty();
         let is_open = self.is_own && self.upstreams.iter().all(is_free);
@@ -209,7 +209,7 @@ impl View {
             info,
         };
         let info = serde_json::to_vec(&config.info).unwrap_or_else(|_| b"{}".to_vec());
-        // On the face of all servers the others can be called.
+        // At the frontend of all servers the others can be called.
         let needs_a_session = |one: &Arc<Upstream>| one.pool.settings.mode == Mode::PerSession;
         let for_nobody = (name.is_some() && upstreams.iter().all(needs_a_session)).then(|| {
             let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
