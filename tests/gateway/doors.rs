@@ -175,7 +175,7 @@ fn a_name_is_foreign_only_where_nobody_needs_a_token() {
 }
 
 /// A server with a worker for each session cannot serve those who have none: all of it at its own
-/// face, its tools at the face of all.
+/// face, its tools at the endpoint of all.
 #[test]
 fn per_session_needs_a_session() {
     let gateway = Gateway::serve(&bad("mode = \"per_session\"", &[]));

@@ -8,7 +8,7 @@
 //! - `commands`: commands that look for a gateway that runs
 //! - `reload`: settings that change while it runs
 //! - `processes`: how many there are, and how they end
-//! - `transparency`: what a face of one server changes
+//! - `transparency`: what the endpoint of one server changes
 //! - `gateway`, `client`, `neighbour`: what the tests are made of; `bad_server` is a program
 
 #![cfg(unix)]

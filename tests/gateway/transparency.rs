@@ -1,4 +1,4 @@
-//! A server at its own face, beside the same server asked directly.
+//! A server at its own endpoint, beside the same server asked directly.
 
 use std::net::SocketAddr;
 

@@ -551,8 +551,8 @@ fn a_server_that_answers_no_probe_is_let_alone() {
     assert_eq!(gateway.pids("mute"), pids);
 }
 
-/// At its own face a server judges names itself that it does not list, unless the settings hold some
-/// back; at the face of all, nobody knows whose they would be.
+/// At its own endpoint a server judges names itself that it does not list, unless the settings hold some
+/// back; at the endpoint of all, nobody knows whose they would be.
 #[test]
 fn a_name_that_no_list_has() {
     let unlisted = |gateway: &Gateway, path: &str| {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use mcplane_gateway::Gateway;
 use mcplane_gateway::config::{Config, ConfigError, Listen, Mode, Watch, watch};
-use mcplane_gateway::listen::Doors;
+use mcplane_gateway::listen::Listeners;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::endpoint::announce;
@@ -95,12 +95,12 @@ async fn serve(
 ) -> anyhow::Result<ExitCode> {
     // Before there is anything to leave behind.
     let (mut ending, mut twice) = (Signals::new()?, Signals::new()?);
-    let doors = Doors::open(&config).await.map_err(|error| {
+    let listeners = Listeners::open(&config).await.map_err(|error| {
         anyhow::anyhow!("{error}; listen elsewhere with --listen, where port 0 is any free one")
     })?;
     let gateway = Gateway::start(config.clone())?;
-    let _announced = doors.url().map(|url| announce(url, &config.gateway));
-    greet(&doors)?;
+    let _announced = listeners.url().map(|url| announce(url, &config.gateway));
+    greet(&listeners)?;
     warn_of_open_doors(&config);
     let mut troubles = gateway.troubles();
     let telling = tokio::spawn(async move {
@@ -108,7 +108,7 @@ async fn serve(
             say(&trouble);
         }
     });
-    let reporting = tokio::spawn(report(gateway.clone(), doors.url().map(str::to_owned)));
+    let reporting = tokio::spawn(report(gateway.clone(), listeners.url().map(str::to_owned)));
     let reloading = args.config.clone().zip(changes).map(|(path, changes)| {
         tokio::spawn(reload(path, changes, args.listen.clone(), config, gateway.clone()))
     });
@@ -119,9 +119,9 @@ async fn serve(
             () = &mut shutdown => false,
         };
         if is_open {
-            doors.serve(&gateway, shutdown).await;
+            listeners.serve(&gateway, shutdown).await;
         } else {
-            drop(doors);
+            drop(listeners);
         }
         reloading.inspect(|reloading| reloading.abort());
         reporting.abort();
@@ -212,9 +212,9 @@ fn of_command(args: &ServeArgs) -> anyhow::Result<Config> {
 
 /// The endpoint is the first line on standard output, for people and for programs that started us;
 /// on standard error if a client has the output.
-fn greet(doors: &Doors) -> anyhow::Result<()> {
+fn greet(listeners: &Listeners) -> anyhow::Result<()> {
     use std::io::Write as _;
-    let addresses = doors.addresses();
+    let addresses = listeners.addresses();
     let is_taken = addresses.iter().any(|address| address == "stdio");
     let mut out: Box<dyn std::io::Write> =
         if is_taken { Box::new(std::io::stderr()) } else { Box::new(std::io::stdout().lock()) };

@@ -1,4 +1,4 @@
-//! The gateway as a whole: its upstreams, its faces, and how both change while it runs.
+//! The gateway as a whole: its upstreams, its frontends, and how both change while it runs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,12 +19,13 @@ use tokio::time::{sleep, sleep_until};
 use crate::catalog::{Changes, Naming, Prefix, Rules, ServerNaming, Shadowed, Snapshot, Store};
 use crate::clock;
 use crate::config::{Config, Names, Server, key_path};
-use crate::face::{Face, View};
+use crate::desired::Desired;
+use crate::frontend::{Frontend, View};
 use crate::listen::site::Site;
 use crate::upstream::keyed::Key;
 use crate::upstream::pool::Times;
 use crate::upstream::start::{Connect, Programs};
-use crate::upstream::{Means, News, Upstream, WORDS_MAX, all_ready};
+use crate::upstream::{EVENTS_MAX, Means, News, Upstream, all_ready};
 
 /// How long after one change of an offer the next ones are gathered, so that a start with many
 /// servers makes few new catalogs.
@@ -66,7 +67,7 @@ pub(crate) struct Inner {
     /// One change at a time.
     changing: tokio::sync::Mutex<()>,
     state: Mutex<State>,
-    pub(crate) all: Arc<Face>,
+    pub(crate) all: Arc<Frontend>,
     pub(crate) site: Site,
     means: Means,
     troubles: broadcast::Sender<String>,
@@ -81,7 +82,7 @@ struct State {
     config: Config,
     /// In the order of the settings, without those that are left out.
     upstreams: Vec<Arc<Upstream>>,
-    faces: HashMap<Arc<str>, (Arc<Face>, Endpoint)>,
+    frontends: HashMap<Arc<str>, (Arc<Frontend>, Endpoint)>,
 }
 
 impl Gateway {
@@ -98,10 +99,12 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::start`].
     pub fn start_with(config: Config, connect: Arc<dyn Connect>) -> mcplane::Result<Self> {
-        let (news_in, news) = mpsc::channel(WORDS_MAX);
+        let (news_in, news) = mpsc::channel(EVENTS_MAX);
         let store = config.gateway.state_folder();
         let store = store.map(|folder| Arc::new(Store::new(folder.join("lists"))));
-        let all = Arc::new(Face::new(View::of(None, Vec::new(), &Naming::default())));
+        let desired = Arc::<Desired>::default();
+        let view = View::of(None, Vec::new(), &Naming::default());
+        let all = Arc::new(Frontend::new(view, None, Arc::clone(&desired)));
         let memory = config.gateway.memory.map_or_else(Budget::default, |memory| {
             Budget::new(usize::try_from(memory.bytes()).unwrap_or(usize::MAX))
         });
@@ -115,6 +118,7 @@ impl Gateway {
                 Some(key) => Seal::of_secret(key.expose().as_bytes()),
                 None => Seal::random()?,
             },
+            desired,
         };
         let inner = Arc::new_cyclic(|gateway| Inner {
             changing: tokio::sync::Mutex::default(),
@@ -122,7 +126,7 @@ impl Gateway {
             state: Mutex::new(State {
                 config: Config { servers: Default::default(), ..config.clone() },
                 upstreams: Vec::new(),
-                faces: HashMap::new(),
+                frontends: HashMap::new(),
             }),
             all,
             means,
@@ -249,14 +253,7 @@ impl Gateway {
                     upstream.pool.shared.times.store(Arc::new(Times::of(&config.gateway)));
                     Arc::clone(upstream)
                 }
-                None => Upstream::start(
-                    name,
-                    server,
-                    &config.gateway,
-                    &self.0.means,
-                    // What clients want to hear of does not change with the server.
-                    was(name).map(|before| Arc::clone(&before.watched)).unwrap_or_default(),
-                ),
+                None => Upstream::start(name, server, &config.gateway, &self.0.means),
             };
             upstream.pool.shared.questions.charge_to(&self.0.memory);
             // Until it has told what it offers, what it offered under its old settings stands in.
@@ -268,26 +265,32 @@ impl Gateway {
         let stays =
             |upstream: &Arc<Upstream>| upstreams.iter().any(|new| Arc::ptr_eq(new, upstream));
         let gone = old.iter().filter(|upstream| !stays(upstream)).cloned().collect();
-        let mut faces = HashMap::new();
+        let is_new = |upstream: &&Arc<Upstream>| !old.iter().any(|old| Arc::ptr_eq(old, upstream));
+        let new: Vec<_> = upstreams.iter().filter(is_new).cloned().collect();
+        let mut frontends = HashMap::new();
         for upstream in &upstreams {
             let name = Arc::clone(&upstream.name);
             // Its sessions go on, whatever runs behind it.
-            let face = match state.faces.get(&name) {
+            let frontend = match state.frontends.get(&name) {
                 Some(known) => known.clone(),
                 None => {
                     let view = View::of(Some(&name), vec![Arc::clone(upstream)], &naming(&config));
-                    let face = Arc::new(Face::new(view));
-                    let endpoint = self.0.site.endpoint_of(&name, &face.serve(&self.0.memory)?);
-                    (face, endpoint)
+                    let desired = Arc::clone(&self.0.means.desired);
+                    let frontend = Arc::new(Frontend::new(view, Some(Arc::clone(&name)), desired));
+                    let endpoint = self.0.site.endpoint_of(&name, &frontend.serve(&self.0.memory)?);
+                    (frontend, endpoint)
                 }
             };
-            faces.insert(name, face);
+            frontends.insert(name, frontend);
         }
-        let places = faces.iter().map(|(name, (_, endpoint))| (Arc::clone(name), endpoint.clone()));
+        let places =
+            frontends.iter().map(|(name, (_, endpoint))| (Arc::clone(name), endpoint.clone()));
         self.0.site.set(places.collect());
-        *state = State { config, upstreams, faces };
+        *state = State { config, upstreams, frontends };
         drop(state);
         self.rebuild(&[]);
+        // What clients said before they were shown, others have heard.
+        new.iter().for_each(|upstream| upstream.reconcile());
         Ok(gone)
     }
 
@@ -301,9 +304,9 @@ impl Gateway {
         let view = View::of(None, state.upstreams.clone(), &common);
         for (index, upstream) in state.upstreams.iter().enumerate() {
             self.tell_names(upstream, index, &view.snapshot);
-            if let Some((face, _)) = state.faces.get(&upstream.name) {
+            if let Some((frontend, _)) = state.frontends.get(&upstream.name) {
                 let view = View::of(Some(&upstream.name), vec![Arc::clone(upstream)], &naming);
-                face.show(view, changes_of(announced, |name| *name == upstream.name));
+                frontend.show(view, changes_of(announced, |name| *name == upstream.name));
             }
         }
         self.0.all.show(view, changes_of(announced, |_| true));
@@ -333,28 +336,28 @@ impl Gateway {
     async fn listen_to(self, mut news: mpsc::Receiver<News>) {
         let weak = Arc::downgrade(&self.0);
         drop(self);
-        while let Some(word) = news.recv().await {
+        while let Some(event) = news.recv().await {
             let Some(gateway) = weak.upgrade().map(Gateway) else { return };
-            match word {
+            match event {
                 News::Offer(name, changes) => {
                     sleep(GATHER).await;
                     let (mut announced, mut others) = (vec![(name, changes)], Vec::new());
-                    while let Ok(word) = news.try_recv() {
-                        match word {
+                    while let Ok(event) = news.try_recv() {
+                        match event {
                             News::Offer(name, changes) => announced.push((name, changes)),
                             other => others.push(other),
                         }
                     }
                     gateway.rebuild(&announced);
-                    others.into_iter().for_each(|word| gateway.pass_on(word));
+                    others.into_iter().for_each(|event| gateway.pass_on(event));
                 }
-                word => gateway.pass_on(word),
+                event => gateway.pass_on(event),
             }
         }
     }
 
-    fn pass_on(&self, word: News) {
-        match word {
+    fn pass_on(&self, event: News) {
+        match event {
             News::Offer(name, changes) => self.rebuild(&[(name, changes)]),
             News::Updated(upstream, uri, key) => self.updated(&upstream, &uri, key.as_ref()),
             News::Notice(upstream, notice) => self.trouble(&upstream, &notice.to_string()),
@@ -368,9 +371,9 @@ impl Gateway {
 
     fn updated(&self, upstream: &str, uri: &str, key: Option<&Key>) {
         self.0.all.updated(upstream, uri, key);
-        let face = self.state().faces.get(upstream).cloned();
-        if let Some((face, _)) = face {
-            face.updated(upstream, uri, key);
+        let frontend = self.state().frontends.get(upstream).cloned();
+        if let Some((frontend, _)) = frontend {
+            frontend.updated(upstream, uri, key);
         }
     }
 

@@ -6,7 +6,8 @@
 //! * [`config`] — what to serve: the model, reading it, importing it, watching it.
 //! * `gateway` — the whole: starting, changing while it runs, ending.
 //! * [`listen`] — where clients come in, and how they find the way.
-//! * `face` — what clients see of one server, or of all of them.
+//! * `frontend` — what clients see of one server, or of all of them.
+//! * `desired` — what clients want to hear of.
 //! * [`catalog`] — what the upstreams offer, merged; which server answers to which name.
 //! * `upstream` — one server: its workers, which of them gets a call, what keeps them alive.
 //! * `era` — between clients and servers of different eras.
@@ -16,8 +17,9 @@ pub mod admin;
 pub mod catalog;
 mod clock;
 pub mod config;
+mod desired;
 mod era;
-mod face;
+mod frontend;
 mod gateway;
 pub mod listen;
 mod pipeline;
@@ -25,7 +27,6 @@ mod private;
 mod settle;
 mod sync;
 mod upstream;
-mod watches;
 
 pub use gateway::{Gateway, Troubles};
 pub use upstream::start::{Connect, Connected, Connecting, Programs};

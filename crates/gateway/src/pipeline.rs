@@ -20,14 +20,14 @@ use mcplane::server::relay::{Caller, Cancel, Relay, Relayed};
 use crate::catalog::{Kind, Route};
 use crate::era::park::Resumed;
 use crate::era::replay;
-use crate::face::{Face, View};
+use crate::frontend::{Frontend, View};
 use crate::settle::{Outcome, Refusal, Reply, Way, settle};
 use crate::upstream::Upstream;
 use crate::upstream::call::{Call, Known};
 use crate::upstream::pool::Pool;
 use crate::upstream::worker::unavailable;
 
-impl Relay for Face {
+impl Relay for Frontend {
     /// One request: answered from the catalog, or put on its way to a worker.
     fn request(&self, request: Relayed, out: &mut Output) -> Option<Arc<dyn Cancel>> {
         let view = self.view();
@@ -60,7 +60,7 @@ impl Relay for Face {
         };
         // level    the least severe log messages that this request wants
         if let (Some(level), Era::Modern) = (request.log_level(), request.revision().era()) {
-            upstream.watched.set_level(pool, request.caller(), level);
+            self.raise_level(upstream, request.caller(), level);
         }
         // reopen   the state that an upstream of 2026-07-28 gave to this client
         let retry = match replay::reopen(pool, &request) {
@@ -92,17 +92,15 @@ impl Relay for Face {
     }
 
     fn watch(&self, caller: &Caller, uri: &str) {
-        self.watches.begin(&self.view(), caller, uri);
+        self.subscribe(caller, uri);
     }
 
     fn unwatch(&self, caller: &Caller, uri: &str) {
-        self.watches.end(&self.view(), caller, uri);
+        self.unsubscribe(caller, uri);
     }
 
     fn set_log_level(&self, caller: &Caller, level: &LogLevel) {
-        for upstream in &self.view().upstreams {
-            upstream.watched.set_level(&upstream.pool, caller, level);
-        }
+        self.set_level(caller, level);
     }
 
     fn noted(&self, caller: &Caller, note: &Message) {
@@ -115,8 +113,8 @@ impl Relay for Face {
     }
 
     fn ended(&self, caller: &Caller) {
+        self.forget(caller);
         for upstream in &self.view().upstreams {
-            upstream.watched.ended(caller);
             upstream.pool.ended(caller);
         }
     }

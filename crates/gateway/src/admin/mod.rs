@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{self, Entry, Health, Kind, Need, Rules, Verdict, negotiate};
 use crate::clock;
-use crate::face::View;
+use crate::frontend::View;
 use crate::gateway::{Gateway, Inner};
 pub use crate::settle::Calls;
 use crate::upstream::Upstream;

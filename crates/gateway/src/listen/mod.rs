@@ -16,29 +16,30 @@ use tokio::task::JoinSet;
 use crate::config::{Config, Listen};
 use crate::gateway::Gateway;
 
-/// The open doors of a gateway.
-#[must_use = "nobody comes in before serve"]
-pub struct Doors {
-    doors: Vec<Door>,
+/// The addresses that a gateway listens on.
+#[must_use = "no client is served before serve"]
+pub struct Listeners {
+    bound: Vec<Bound>,
     /// The first HTTP endpoint, as clients name it.
     url: Option<String>,
 }
 
-enum Door {
+/// One of them.
+enum Bound {
     /// With whether other machines can reach it.
     Http(Listener, bool),
     Lines(Listener),
     Stdio,
 }
 
-impl Doors {
+impl Listeners {
     /// Opens every address of the settings; the gateway need not run yet.
     ///
     /// # Errors
     /// The first address that cannot be listened on, and why.
     pub async fn open(config: &Config) -> Result<Self> {
         let settings = &config.gateway;
-        let mut opened = Self { doors: Vec::new(), url: None };
+        let mut opened = Self { bound: Vec::new(), url: None };
         for listen in &settings.listen {
             // Whether an address that others can reach is wanted is the settings' own rule.
             let limits = Limits::default()
@@ -46,16 +47,16 @@ impl Doors {
                 .accepts_per_s(settings.accept_rate)
                 .drain(settings.drain.duration());
             let bind = async |address: Address| Listener::bind(&address, limits.clone()).await;
-            opened.doors.push(match listen {
+            opened.bound.push(match listen {
                 Listen::Http(address) => {
                     let listener = bind(address.to_string().parse()?).await?;
                     let url = format!("http://{}/mcp", listener.local_address());
                     opened.url.get_or_insert(url);
-                    Door::Http(listener, listen.is_public())
+                    Bound::Http(listener, listen.is_public())
                 }
-                Listen::Tcp(address) => Door::Lines(bind(address.to_string().parse()?).await?),
-                Listen::Unix(path) => Door::Lines(bind(Address::Unix(path.clone())).await?),
-                Listen::Stdio => Door::Stdio,
+                Listen::Tcp(address) => Bound::Lines(bind(address.to_string().parse()?).await?),
+                Listen::Unix(path) => Bound::Lines(bind(Address::Unix(path.clone())).await?),
+                Listen::Stdio => Bound::Stdio,
             });
         }
         Ok(opened)
@@ -67,18 +68,18 @@ impl Doors {
         self.url.as_deref()
     }
 
-    /// Every door, as one would write it to a client.
+    /// Every address, as one would write it to a client.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
-        self.doors
+        self.bound
             .iter()
-            .map(|door| match door {
-                Door::Http(listener, _) => format!("http://{}/mcp", listener.local_address()),
-                Door::Lines(listener) => match listener.local_address() {
+            .map(|bound| match bound {
+                Bound::Http(listener, _) => format!("http://{}/mcp", listener.local_address()),
+                Bound::Lines(listener) => match listener.local_address() {
                     address @ Address::Unix(_) => address.to_string(),
                     address => format!("tcp://{address}"),
                 },
-                Door::Stdio => "stdio".to_owned(),
+                Bound::Stdio => "stdio".to_owned(),
             })
             .collect()
     }
@@ -86,23 +87,23 @@ impl Doors {
     /// Lets clients in until `shutdown` comes, or the one on stdio has left; what is in flight may
     /// then finish within the settings' `drain`.
     ///
-    /// Cancel safe: dropped, every door and connection is closed.
+    /// Cancel safe: dropped, every listener and connection is closed.
     pub async fn serve(self, gateway: &Gateway, shutdown: impl Future<Output = ()>) {
         let (end, ended) = watch::channel(false);
         let mut serving = JoinSet::new();
         let mut of_stdio = JoinSet::new();
-        for door in self.doors {
+        for bound in self.bound {
             let mut ended = ended.clone();
             let shutdown = async move { drop(ended.wait_for(|ended| *ended).await) };
-            let serve: Pin<Box<dyn Future<Output = ()> + Send>> = match door {
-                Door::Http(listener, is_public) => {
+            let serve: Pin<Box<dyn Future<Output = ()> + Send>> = match bound {
+                Bound::Http(listener, is_public) => {
                     let site = gateway.0.site.at(is_public);
                     Box::pin(http::serve(listener, site, ConnectionLimits::default(), shutdown))
                 }
-                Door::Lines(listener) => {
+                Bound::Lines(listener) => {
                     Box::pin(listen::serve(listener, gateway.service(), shutdown))
                 }
-                Door::Stdio => {
+                Bound::Stdio => {
                     let service = gateway.service();
                     of_stdio.spawn(async move {
                         // How the connection breaks concerns nobody but its client.
@@ -122,8 +123,8 @@ impl Doors {
     }
 }
 
-impl std::fmt::Debug for Doors {
+impl std::fmt::Debug for Listeners {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Doors").field("addresses", &self.addresses()).finish()
+        f.debug_struct("Listeners").field("addresses", &self.addresses()).finish()
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Site(Arc<Inner>);
 
 struct Inner {
     all: Endpoint,
-    /// Refuses what is for administrators: for doors at which anybody may come in from elsewhere.
+    /// Refuses what is for administrators: for addresses that other machines reach without a token.
     outside: Endpoint,
     strangers: Arc<Strangers>,
     service: Service,
@@ -54,9 +54,9 @@ impl Site {
         }))
     }
 
-    /// As clients see it who come in at one door.
-    pub(crate) fn at(&self, is_public: bool) -> AtDoor {
-        AtDoor { site: self.clone(), is_outside: is_public && self.0.guests.is_none() }
+    /// As clients of one listener see it.
+    pub(crate) fn at(&self, is_public: bool) -> AtListener {
+        AtListener { site: self.clone(), is_outside: is_public && self.0.guests.is_none() }
     }
 
     /// Whether who sends this may ask what is for administrators.
@@ -117,14 +117,14 @@ impl Site {
     }
 }
 
-/// The site behind one door.
-pub(crate) struct AtDoor {
+/// The site behind one listener.
+pub(crate) struct AtListener {
     site: Site,
     /// Anybody may come in, and from elsewhere.
     is_outside: bool,
 }
 
-impl server::Site for AtDoor {
+impl server::Site for AtListener {
     fn endpoint(&self, path: &str) -> Option<Endpoint> {
         let site = &*self.site.0;
         let mut segments = path.split('/').skip(1);

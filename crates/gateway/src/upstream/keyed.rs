@@ -13,7 +13,7 @@ use super::pool::{Heard, LEAVE_TIME, Pool};
 use super::worker::{Worker, unavailable};
 use crate::clock;
 use crate::config::Mode;
-use crate::face::NO_SESSION;
+use crate::frontend::NO_SESSION;
 use crate::settle::{Outcome, Refusal};
 
 /// Why a call has no lane.

@@ -14,11 +14,12 @@ use mcplane::proto::method::Method;
 use mcplane::proto::session::client::Answer;
 use tokio::time::sleep;
 
+use super::Upstream;
 use super::cause::Notice;
 use super::drive::{Drive, Tag, request};
+use super::monitor::jittered;
 use super::pool::Heard;
 use super::worker::Worker;
-use super::{Upstream, jittered};
 use crate::clock;
 
 /// The pause before a stream that has ended is opened again, doubled each time.
@@ -142,7 +143,7 @@ impl Listens {
             };
             // A new connection has a stream of its own.
             if worker.life() == life {
-                upstream.watched.tell(&upstream.pool, &worker);
+                upstream.tell_all(&worker);
             }
         });
         (listen.failures == TOLD_AFTER).then_some(Notice::StreamsEnd)

@@ -1,7 +1,9 @@
 //! One upstream: its workers, and what it offers.
 //!
-//! * this file — what it offers, and when that is asked for again.
-//! * `listening` — being told of changes by an upstream of 2026-07-28.
+//! * this file — the upstream as others see it.
+//! * `monitor` — its task: what it offers, and when that is asked for again.
+//! * `listening` — being told of changes by an upstream of 2026-07-28; `subscriptions` — telling
+//!   workers what clients want to hear of.
 //! * `lists` — one reading of all that it lists.
 //! * `pool` — which worker gets a call; `keyed` — those of one client; `greeting` — whom a worker
 //!   speaks for; `sides` — workers of each era;
@@ -31,6 +33,7 @@ pub(crate) mod life;
 mod listening;
 pub(crate) mod lists;
 mod maintenance;
+mod monitor;
 mod owner;
 mod place;
 mod places;
@@ -40,66 +43,51 @@ mod restart;
 mod sides;
 pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod subscriptions;
 mod supervise;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod turns;
 mod voices;
-pub(crate) mod watch;
 pub(crate) mod worker;
 
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use mcplane::proto::method::Method;
 use mcplane::server::relay::Seal;
 use tokio::sync::{Semaphore, mpsc, watch as channel};
-use tokio::time::{Instant as Moment, sleep, sleep_until};
+use tokio::time::{sleep, sleep_until};
 
 use crate::catalog::{Changes, Health, Kind, Loaded, Offer, Store};
 use crate::clock;
 use crate::config::{Gateway as Settings, Server};
-use cause::{Cause, FailedList, Notice};
+use crate::desired::Desired;
+use cause::{FailedList, Notice};
 use keyed::Key;
-use listening::Listens;
-use lists::{ListState, Reading, Step};
+use lists::ListState;
+use monitor::Monitor;
 use pool::{Heard, Pool, Times};
 use start::Connect;
 use status::Phase;
-use watch::Watched;
-use worker::Worker;
-
-/// How long changes of a list are gathered before it is asked for again.
-const GATHER: Duration = Duration::from_millis(50);
-
-/// The pause before lists that could not be read are asked for again, doubled each time.
-const AGAIN: Duration = Duration::from_secs(5);
-
-/// The longest of those pauses.
-const AGAIN_MAX: Duration = Duration::from_secs(300);
-
-/// The longest time for which changes are gathered of a server that announces some and has none.
-const GATHER_MAX: Duration = Duration::from_secs(30);
 
 /// A time that does not come.
 const NEVER: u64 = u64::MAX;
 
-/// Words of workers, or of upstreams, that wait to be heard.
-pub(crate) const WORDS_MAX: usize = 1024;
+/// Most events of workers, or of upstreams, that wait to be handled.
+pub(crate) const EVENTS_MAX: usize = 1024;
 
-/// How many of them are kept for what must not be lost: there are few of those.
-const WORDS_KEPT: usize = 512;
+/// How many of those places are kept for events that must not be lost; there are few of them.
+const EVENTS_KEPT: usize = 512;
 
-/// Says something, unless so much waits to be heard already that only what is vital may be said:
-/// somebody floods.
-pub(crate) fn tell<T>(ear: &mpsc::Sender<T>, word: T, is_vital: bool) {
-    if is_vital || ear.capacity() > WORDS_KEPT {
-        // Nobody listens when the gateway ends.
-        let _ = ear.try_send(word);
+/// Sends an event, unless so many wait already that only vital ones are accepted: somebody floods.
+pub(crate) fn tell<T>(events: &mpsc::Sender<T>, event: T, is_vital: bool) {
+    if is_vital || events.capacity() > EVENTS_KEPT {
+        // When the gateway ends, there is no receiver.
+        let _ = events.try_send(event);
     }
 }
 
@@ -111,6 +99,7 @@ pub(crate) struct Means {
     pub(crate) store: Option<Arc<Store>>,
     pub(crate) news: mpsc::Sender<News>,
     pub(crate) seal: Seal,
+    pub(crate) desired: Arc<Desired>,
 }
 
 /// What an upstream tells the gateway.
@@ -128,7 +117,7 @@ pub(crate) struct Upstream {
     pub(crate) name: Arc<str>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) offer: ArcSwapOption<Offer>,
-    pub(crate) watched: Arc<Watched>,
+    desired: Arc<Desired>,
     /// What is wrong with the names that the settings give its tools.
     pub(crate) misnamed: ArcSwapOption<String>,
     lists: Mutex<[(Kind, ListState); 4]>,
@@ -148,10 +137,9 @@ impl Upstream {
         server: &Server,
         settings: &Settings,
         means: &Means,
-        watched: Arc<Watched>,
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
-        let (heard_in, heard) = mpsc::channel(WORDS_MAX);
+        let (heard_in, heard) = mpsc::channel(EVENTS_MAX);
         let times = Times::of(settings);
         let pool = Pool::new(Arc::clone(&name), server.clone(), times, means, heard_in);
         let kept = means.store.as_ref().map(|store| store.load(&name, &identity(server)));
@@ -166,7 +154,7 @@ impl Upstream {
             name,
             pool: Arc::clone(&pool),
             offer: ArcSwapOption::from_pointee(kept),
-            watched,
+            desired: Arc::clone(&means.desired),
             misnamed: ArcSwapOption::empty(),
             lists: Mutex::new(Kind::ALL.map(|kind| (kind, ListState::default()))),
             keeping: Mutex::default(),
@@ -174,19 +162,7 @@ impl Upstream {
             stale_at: AtomicU64::new(NEVER),
             born: clock::now(),
         });
-        let ear = Ear {
-            upstream: Arc::clone(&upstream),
-            store: means.store.clone(),
-            news: means.news.clone(),
-            announced: Changes::default(),
-            unfounded: 0,
-            due: None,
-            reading: None,
-            listens: Listens::default(),
-            failures: 0,
-            told: Vec::new(),
-        };
-        tokio::spawn(ear.run(heard));
+        tokio::spawn(Monitor::new(Arc::clone(&upstream), means).run(heard));
         pool.start();
         upstream
     }
@@ -286,237 +262,6 @@ pub(crate) fn identity(server: &Server) -> String {
     (&server.command, &server.args, &server.url, cwd).hash(&mut hash);
     // Arguments may be secrets: only their trace is kept.
     format!("{:016x}", hash.finish())
-}
-
-/// The task that hears what workers have to say about the whole upstream.
-struct Ear {
-    upstream: Arc<Upstream>,
-    store: Option<Arc<Store>>,
-    news: mpsc::Sender<News>,
-    /// What was said to have changed since a reading began.
-    announced: Changes,
-    /// Readings in a row for changes that were none.
-    unfounded: u32,
-    /// When to ask which worker for the lists.
-    due: Option<(Moment, Arc<Worker>)>,
-    /// The lists that are being read.
-    reading: Option<Reading>,
-    listens: Listens,
-    /// How often in a row some could not be.
-    failures: u32,
-    /// What was told of them.
-    told: Vec<FailedList>,
-}
-
-impl Ear {
-    async fn run(mut self, mut heard: mpsc::Receiver<Heard>) {
-        loop {
-            let at = self.due.as_ref().map_or_else(Moment::now, |(at, _)| *at);
-            tokio::select! {
-                word = heard.recv() => match word {
-                    None => return,
-                    Some(word) => self.hear(word),
-                },
-                () = sleep_until(at), if self.due.is_some() && self.reading.is_none() => {
-                    self.begin();
-                }
-                step = lists::next(&mut self.reading), if self.reading.is_some() => {
-                    self.step(step);
-                }
-            }
-            if self.upstream.pool.is_closing() {
-                return;
-            }
-        }
-    }
-
-    fn hear(&mut self, word: Heard) {
-        match word {
-            Heard::Ready(worker) => {
-                self.upstream.watched.tell(&self.upstream.pool, &worker);
-                // Every worker runs the same program: one list will do.
-                if !self.upstream.is_fresh() || self.failures > 0 {
-                    self.want(Duration::ZERO, worker);
-                }
-            }
-            Heard::Taken(worker) => self.upstream.watched.tell(&self.upstream.pool, &worker),
-            Heard::ListsChanged(worker, method) => {
-                self.announced.tools |= method == Method::ToolsListChanged;
-                self.announced.prompts |= method == Method::PromptsListChanged;
-                self.announced.resources |= method == Method::ResourcesListChanged;
-                // Some servers announce a change whenever they are asked for their lists.
-                let pause = GATHER.saturating_mul(1 << self.unfounded.min(16));
-                self.want(pause.min(GATHER_MAX), worker);
-            }
-            Heard::Stale => match self.upstream.pool.reader() {
-                Some(worker) => self.want(Duration::ZERO, worker),
-                None => self.upstream.fresh_for(Some(lists::FRESH_MIN)),
-            },
-            Heard::Listening(worker) => {
-                // What changed while nobody listened is in the lists only.
-                if self.listens.began(&worker) {
-                    self.want(Duration::ZERO, worker);
-                }
-            }
-            Heard::ListenEnded(worker, is_refused) => {
-                if let Some(notice) = self.listens.ended(&self.upstream, &worker, is_refused) {
-                    self.notice(notice);
-                }
-            }
-            Heard::Notice(notice) => self.notice(notice),
-            Heard::Asks => {
-                if self.reading.is_none() && self.failures == 0 && self.upstream.is_fresh() {
-                    self.keep();
-                }
-            }
-            Heard::Updated(worker, uri) => {
-                let key = watch::key_of(&worker);
-                tell(&self.news, News::Updated(Arc::clone(&self.upstream.name), uri, key), false);
-            }
-        }
-    }
-
-    /// Has the lists read after a pause, unless they are sooner.
-    fn want(&mut self, pause: Duration, worker: Arc<Worker>) {
-        let at = Moment::now() + pause;
-        if self.due.as_ref().is_none_or(|(due, _)| at < *due) {
-            self.due = Some((at, worker));
-        }
-    }
-
-    /// Begins to read every list.
-    fn begin(&mut self) {
-        let Some((_, worker)) = self.due.take() else { return };
-        let Some(peer) = worker.peer.load_full() else { return };
-        let kept = self.upstream.offer.load_full();
-        let pool = Arc::clone(&self.upstream.pool);
-        let times = **pool.shared.times.load();
-        let mut reading = Reading::begin(pool, &worker, &peer, kept.as_deref(), times.list);
-        reading.announced = std::mem::take(&mut self.announced);
-        self.reading = Some(reading);
-    }
-
-    fn step(&mut self, step: Step) {
-        match step {
-            Step::Read(kind, list) => {
-                self.note(kind, list.as_ref().err().map(|error| error.message.to_string()));
-                let Some(reading) = &mut self.reading else { return };
-                reading.take(kind, list, self.upstream.pool.shared.times.load().list_age);
-                if reading.is_shown {
-                    self.show();
-                }
-            }
-            Step::Late => self.show(),
-            Step::Done => self.finish(),
-        }
-    }
-
-    fn finish(&mut self) {
-        self.show();
-        let Some(reading) = self.reading.take() else { return };
-        let is_none = reading.good == 0 && reading.bad > 0;
-        if is_none {
-            self.announced = self.announced.or(reading.announced);
-        } else {
-            // Lists that are read again and found the same were announced all the same: whoever
-            // relies on it gets to know.
-            let is_unfounded = reading.announced.any() && !reading.is_other;
-            self.unfounded = if is_unfounded { self.unfounded.saturating_add(1) } else { 0 };
-            if reading.announced.any() {
-                self.tell_offer(reading.announced);
-            }
-        }
-        self.tell_lists(is_none);
-        self.upstream.fresh_for(reading.fresh_for.map(later));
-        if reading.is_all() {
-            self.failures = 0;
-            return;
-        }
-        let pause = AGAIN.saturating_mul(1 << self.failures.min(16)).min(AGAIN_MAX);
-        self.failures += 1;
-        if let Some(worker) = self.upstream.pool.reader() {
-            self.want(jittered(pause), worker);
-        }
-    }
-
-    fn tell_offer(&self, announced: Changes) {
-        tell(&self.news, News::Offer(Arc::clone(&self.upstream.name), announced), true);
-    }
-
-    /// Shows what has been read so far.
-    fn show(&mut self) {
-        let Some(reading) = &mut self.reading else { return };
-        let Some(offer) = reading.show() else { return };
-        let is_all = reading.is_all();
-        let offer = Arc::new(offer);
-        let before = self.upstream.offer.swap(Some(Arc::clone(&offer)));
-        reading.is_other |= before.is_none_or(|before| !before.lists_the_same(&offer));
-        self.upstream.pool.status.listed();
-        if is_all {
-            self.keep();
-        }
-        self.tell_offer(Changes::default());
-    }
-
-    /// Keeps what is known for the next run. What cannot be kept is found out again.
-    fn keep(&self) {
-        let Some(store) = self.store.clone() else { return };
-        let upstream = Arc::clone(&self.upstream);
-        tokio::task::spawn_blocking(move || {
-            // The last one to write must have seen all of it.
-            let _turn = upstream.keeping.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut offer = Offer::clone(&*upstream.offer.load_full()?);
-            offer.asking = upstream.pool.shared.habits.learned();
-            store.save(&upstream.name, &identity(&upstream.pool.settings), &offer).ok()
-        });
-    }
-
-    fn note(&self, kind: Kind, error: Option<String>) {
-        let mut lists = self.upstream.lists();
-        let Some((_, state)) = lists.iter_mut().find(|(of, _)| *of == kind) else { return };
-        if error.is_none() {
-            state.read = Some(clock::now());
-        }
-        state.error = error;
-    }
-
-    /// Tells which lists could not be read, if those are others than before. Nobody can be told more
-    /// than the trouble if not even one could.
-    fn tell_lists(&mut self, nothing: bool) {
-        let told = self.upstream.failed_lists();
-        if told == self.told {
-            return;
-        }
-        self.told.clone_from(&told);
-        let pool = &self.upstream.pool;
-        if told.is_empty() {
-            pool.status.recovered(|cause| matches!(cause, Cause::ListsFailed(_)));
-        } else if nothing && self.upstream.offer.load().is_none() {
-            pool.failed(Cause::ListsFailed(told));
-        } else {
-            self.notice(Notice::ListsMissing(told));
-        }
-    }
-
-    fn notice(&self, notice: Notice) {
-        tell(&self.news, News::Notice(Arc::clone(&self.upstream.name), notice), false);
-    }
-}
-
-/// A time of this length, or up to a quarter longer.
-fn later(time: Duration) -> Duration {
-    time + part(time / 4)
-}
-
-/// A pause of about this length: what failed together is not to be tried again together.
-fn jittered(pause: Duration) -> Duration {
-    pause * 3 / 4 + part(pause / 2)
-}
-
-/// A random part of it.
-fn part(most: Duration) -> Duration {
-    let random = RandomState::new().hash_one(()) % 1024;
-    most / 1024 * u32::try_from(random).unwrap_or_default()
 }
 
 /// Waits until every upstream is ready, or for as long as `most`.

@@ -23,6 +23,7 @@ use super::lane::LaneOf;
 use super::place::Place;
 use super::places::Places;
 use super::status::StatusWatch;
+use super::subscriptions::Told;
 use crate::clock;
 
 /// What a worker can do at the moment.
@@ -83,6 +84,8 @@ pub(crate) struct Worker {
     /// When it was probed, or made.
     probed: Mutex<Instant>,
     pub(super) life: AtomicU32,
+    /// What it was told that its clients want to hear of.
+    told: Mutex<Told>,
 }
 
 /// What is wanted of a worker's connection.
@@ -143,6 +146,7 @@ impl Worker {
             probing: AtomicU8::new(0),
             probed: Mutex::new(clock::now()),
             life: AtomicU32::new(0),
+            told: Mutex::default(),
         };
         worker.set_state(State::Starting);
         (Arc::new(worker), commands)
@@ -156,6 +160,10 @@ impl Worker {
 
     pub(super) fn starts(&self) -> MutexGuard<'_, VecDeque<Instant>> {
         self.starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state(&self) -> State {

@@ -8,7 +8,7 @@ use mcplane::transport::Transport;
 use mcplane::transport::http::client::Http;
 use mcplane_gateway::Gateway;
 use mcplane_gateway::config::{Mode, Period, Restart, Secret, Server};
-use mcplane_gateway::listen::Doors;
+use mcplane_gateway::listen::Listeners;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
@@ -71,12 +71,12 @@ async fn run(server: Server, upstream: Era, kills: u64, seed: u64) {
     config.gateway.tokens = tokens.collect();
     let gateway = Gateway::start_with(config.clone(), Arc::new(upstreams)).unwrap();
     gateway.ready().await;
-    let doors = Doors::open(&config).await.unwrap();
-    let url = doors.url().unwrap().to_owned();
+    let listeners = Listeners::open(&config).await.unwrap();
+    let url = listeners.url().unwrap().to_owned();
     let (shut, ended) = oneshot::channel::<()>();
     let serving = {
         let gateway = gateway.clone();
-        tokio::spawn(async move { doors.serve(&gateway, async { drop(ended.await) }).await })
+        tokio::spawn(async move { listeners.serve(&gateway, async { drop(ended.await) }).await })
     };
     let mut dice = Dice::new(seed);
     let expect = Expect { retry, principals: Some(PRINCIPALS), ..Expect::default() };

@@ -8,7 +8,7 @@ use mcplane::transport::Transport;
 use mcplane::transport::http::client::Http;
 use mcplane_gateway::Gateway;
 use mcplane_gateway::config::{Secret, Server};
-use mcplane_gateway::listen::Doors;
+use mcplane_gateway::listen::Listeners;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
@@ -56,10 +56,10 @@ async fn start(world: &Arc<World>, key: Option<&str>) -> (Gateway, String) {
     config.gateway.state_key = key.map(Secret::new);
     let gateway = Gateway::start_with(config.clone(), Arc::new(upstreams)).unwrap();
     gateway.ready().await;
-    let doors = Doors::open(&config).await.unwrap();
-    let url = doors.url().unwrap().to_owned();
+    let listeners = Listeners::open(&config).await.unwrap();
+    let url = listeners.url().unwrap().to_owned();
     let serving = gateway.clone();
-    tokio::spawn(async move { doors.serve(&serving, std::future::pending()).await });
+    tokio::spawn(async move { listeners.serve(&serving, std::future::pending()).await });
     (gateway, url)
 }
 

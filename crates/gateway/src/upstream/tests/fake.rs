@@ -1,5 +1,6 @@
 //! A server in this process that does what a test says.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -116,6 +117,29 @@ impl Fake {
     /// How often it was asked this.
     pub(super) fn count(&self, method: &str) -> usize {
         self.state().seen.iter().filter(|(_, message)| message["method"] == method).count()
+    }
+
+    /// How often it was asked this on one of its connections.
+    pub(super) fn count_on(&self, connection: usize, method: &str) -> usize {
+        let state = self.state();
+        let seen = state.seen.iter().filter(|(on, _)| *on == connection);
+        seen.filter(|(_, message)| message["method"] == method).count()
+    }
+
+    /// What it was told on one of its connections that clients want to hear of: the resources that are
+    /// subscribed to, and the last log level.
+    pub(super) fn told(&self, connection: usize) -> (BTreeSet<String>, Option<String>) {
+        let (mut uris, mut level) = (BTreeSet::new(), None);
+        for (_, message) in self.state().seen.iter().filter(|(on, _)| *on == connection) {
+            let of = |key: &str| message["params"][key].as_str().unwrap_or_default().to_owned();
+            match message["method"].as_str() {
+                Some("resources/subscribe") => drop(uris.insert(of("uri"))),
+                Some("resources/unsubscribe") => drop(uris.remove(&of("uri"))),
+                Some("logging/setLevel") => level = Some(of("level")),
+                _ => {}
+            }
+        }
+        (uris, level)
     }
 
     /// The `n`-th message of a method, from 0, as soon as it was sent.
@@ -255,7 +279,8 @@ pub(super) fn started(fake: &Fake, server: Server) -> Gateway {
     Gateway::start_with(config(server), Arc::new(fake.clone())).unwrap()
 }
 
-fn config(server: Server) -> Config {
+/// Settings with the server `one`.
+pub(super) fn config(server: Server) -> Config {
     let mut config = with(server);
     config.gateway.list_max_age = Period::of_s(60);
     config

@@ -8,6 +8,7 @@ mod hops;
 mod memory;
 mod raw;
 mod sides;
+mod subscriptions;
 
 use std::time::{Duration, Instant};
 

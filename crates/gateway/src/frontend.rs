@@ -7,7 +7,7 @@ use mcplane::budget::Budget;
 use mcplane::proto::session::ServerConfig;
 use mcplane::proto::session::listen::Offered;
 use mcplane::proto::session::server::Features;
-use mcplane::proto::types::{Cache, Implementation};
+use mcplane::proto::types::{Cache, Implementation, LogLevel};
 use mcplane::proto::version::{Era, Revision};
 use mcplane::server::Service;
 use mcplane::server::relay::Caller;
@@ -15,18 +15,20 @@ use tokio::sync::watch;
 
 use crate::catalog::{Changes, Kind, Naming, Route, Server, Snapshot};
 use crate::config::Mode;
+use crate::desired::{Client, Desired};
 use crate::upstream::Upstream;
 use crate::upstream::keyed::Key;
-use crate::watches::Watches;
 
-/// One endpoint's worth of servers.
-pub(crate) struct Face {
+/// What is behind one endpoint.
+pub(crate) struct Frontend {
     view: ArcSwap<View>,
-    pub(crate) watches: Watches,
+    /// The server that it is for; that of all has none.
+    server: Option<Arc<str>>,
+    desired: Arc<Desired>,
     service: OnceLock<Service>,
 }
 
-/// What a face shows at one moment. Requests in flight finish on the one that they began with.
+/// What a frontend shows at one moment. Requests in flight finish on the one that they began with.
 pub(crate) struct View {
     pub(crate) snapshot: Snapshot,
     /// In the order of the snapshot's servers.
@@ -43,10 +45,9 @@ pub(crate) struct View {
     pub(crate) info: Vec<u8>,
 }
 
-impl Face {
-    pub(crate) fn new(view: View) -> Self {
-        let (watches, service) = (Watches::default(), OnceLock::new());
-        Self { view: ArcSwap::from_pointee(view), watches, service }
+impl Frontend {
+    pub(crate) fn new(view: View, server: Option<Arc<str>>, desired: Arc<Desired>) -> Self {
+        Self { view: ArcSwap::from_pointee(view), server, desired, service: OnceLock::new() }
     }
 
     pub(crate) fn view(&self) -> arc_swap::Guard<Arc<View>> {
@@ -66,7 +67,7 @@ impl Face {
     pub(crate) fn show(&self, view: View, announced: Changes) -> Changes {
         let old = self.view.swap(Arc::new(view));
         let view = self.view();
-        self.watches.follow(&view);
+        self.follow(&view);
         let (mut changes, has) = (announced, &view.config.features);
         changes.tools &= has.tools;
         changes.prompts &= has.prompts;
@@ -93,13 +94,70 @@ impl Face {
     }
 }
 
+/// What clients want to hear of. It is noted first, and the upstreams are looked up after that: one that
+/// is shown later is made to agree when it is.
+impl Frontend {
+    pub(crate) fn subscribe(&self, caller: &Caller, uri: &str) {
+        let owner = || Some(Arc::clone(&self.view().owner(uri)?.name));
+        let server = self.desired.subscribe(&self.client(caller), uri, owner);
+        self.reconcile(server.as_deref(), caller, uri);
+    }
+
+    pub(crate) fn unsubscribe(&self, caller: &Caller, uri: &str) {
+        let server = self.desired.unsubscribe(&self.client(caller), uri);
+        self.reconcile(server.as_deref(), caller, uri);
+    }
+
+    /// The level that a session wants.
+    pub(crate) fn set_level(&self, caller: &Caller, level: &LogLevel) {
+        if self.desired.set_level(&self.client(caller), level) {
+            self.view().upstreams.iter().for_each(|upstream| upstream.reconcile_level(caller));
+        }
+    }
+
+    /// The level that a request to this upstream wants.
+    pub(crate) fn raise_level(&self, upstream: &Upstream, caller: &Caller, level: &LogLevel) {
+        if self.desired.raise_level(&self.client(caller), &upstream.name, level) {
+            upstream.reconcile_level(caller);
+        }
+    }
+
+    /// A client that was connected has gone.
+    pub(crate) fn forget(&self, caller: &Caller) {
+        if self.desired.ended(&self.client(caller)) {
+            self.view().upstreams.iter().for_each(|upstream| upstream.reconcile_level(caller));
+        }
+    }
+
+    /// Subscriptions go where their resources are shown to be.
+    fn follow(&self, view: &View) {
+        let owner = |uri: &str| Some(Arc::clone(&view.owner(uri)?.name));
+        for moved in self.desired.follow(self.server.as_ref(), owner) {
+            self.reconcile(moved.from.as_deref(), &moved.caller, &moved.uri);
+            self.reconcile(Some(&moved.to), &moved.caller, &moved.uri);
+        }
+    }
+
+    fn reconcile(&self, server: Option<&str>, caller: &Caller, uri: &str) {
+        let view = self.view();
+        let upstream = server.and_then(|server| view.upstreams.iter().find(|u| *u.name == *server));
+        if let Some(upstream) = upstream {
+            upstream.reconcile_subscription(caller, uri);
+        }
+    }
+
+    fn client(&self, caller: &Caller) -> Client {
+        Client { frontend: self.server.clone(), caller: caller.clone() }
+    }
+}
+
 /// What to do about a server with sessions that is asked without one.
 pub(crate) const NO_SESSION: &str = "a client that is served has a worker to itself here, and \
     nothing tells whose this request is: begin with `initialize`, authenticate, or set mode = \
     \"shared\" or \"exclusive\" for the server";
 
 impl View {
-    /// Where a tool or prompt goes that no list has: to the server itself, if this is its own face.
+    /// Where a tool or prompt goes that no list has: to the server itself, if this is its own frontend.
     pub(crate) fn unlisted(&self, kind: Kind) -> Option<&Route> {
         let is_free = |one: &Arc<Upstream>| one.pool.settings.tools.concurrency.is_empty();
         let is_open = self.is_own && self.upstreams.iter().all(is_free);
@@ -151,7 +209,7 @@ impl View {
             info,
         };
         let info = serde_json::to_vec(&config.info).unwrap_or_else(|_| b"{}".to_vec());
-        // On the face of all servers the others can be called.
+        // At the frontend of all servers the others can be called.
         let needs_a_session = |one: &Arc<Upstream>| one.pool.settings.mode == Mode::PerSession;
         let for_nobody = (name.is_some() && upstreams.iter().all(needs_a_session)).then(|| {
             let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;
