@@ -3,7 +3,7 @@
 //! * this file — what it offers, and when that is asked for again.
 //! * `listening` — being told of changes by an upstream of 2026-07-28.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — which worker gets a call; `keyed` — those of one client; `greeting` — whom a worker
+//! * `pool` — all of its workers; `pick` — which of them gets a call; `keyed` — those of one client; `greeting` — whom a worker
 //!   speaks for; `sides` — workers of each era;
 //!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn`, `turns` —
 //!   where they wait for their tool; `blame` — which end it.
@@ -27,6 +27,7 @@ pub(crate) mod life;
 mod listening;
 pub(crate) mod lists;
 mod owner;
+mod pick;
 mod place;
 mod places;
 pub(crate) mod pool;
