@@ -71,8 +71,10 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
     }
     let lacked = sent.lacks.take();
     // An upstream of an older era has no code of its own for it, and SDKs make a failed tool of it.
-    let has_failed = Outcome::of(answer) != Outcome::Answered;
-    if let (Some(lacked), true, Era::Modern) = (lacked, has_failed, call.revision.era()) {
+    if let Some(lacked) = lacked
+        && call.revision.era() == Era::Modern
+        && Outcome::of(answer) != Outcome::Answered
+    {
         let why = "the server asks for something that this client does not declare";
         return refuse(request, &missing_capability(why, &lacked), way);
     }

@@ -5,7 +5,7 @@
 //! * `listening` — being told of changes by an upstream of 2026-07-28; `subscriptions` — telling
 //!   workers what clients want to hear of.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — which worker gets a call; `keyed` — those of one client; `greeting` — whom a worker
+//! * `pool` — all of its workers; `pick` — which of them gets a call; `keyed` — those of one client; `greeting` — whom a worker
 //!   speaks for; `sides` — workers of each era;
 //!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn`, `turns` —
 //!   where they wait for their tool; `blame` — which end it.
@@ -35,6 +35,7 @@ pub(crate) mod lists;
 mod maintenance;
 mod monitor;
 mod owner;
+mod pick;
 mod place;
 mod places;
 pub(crate) mod pool;

@@ -6,7 +6,7 @@
 //! where callers take turns.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use mcplane::proto::error::ErrorObject;
 use mcplane::proto::method::Method;
-use mcplane::server::relay::{Caller, Seal};
+use mcplane::server::relay::Seal;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::asking::Habits;
@@ -26,7 +26,6 @@ use super::drain::Drain;
 use super::keyed::Key;
 use super::lane::Lane;
 use super::place::Place;
-use super::places::take_of_least;
 use super::sides::{Learned, Other, Side};
 use super::start::Connect;
 use super::status::StatusWatch;
@@ -35,7 +34,7 @@ use super::turn::Tools;
 use super::worker::{Command, State, Worker, unavailable};
 use super::{Means, maintenance};
 use crate::clock;
-use crate::config::{Gateway, Policy, Server};
+use crate::config::{Gateway, Server};
 use crate::era::questions::Questions;
 use crate::settle::{Outcome, Refusal, Tally};
 
@@ -82,8 +81,9 @@ pub(crate) struct Pool {
     pub(super) given_up: AtomicBool,
     /// There is a place for a worker that speaks for the gateway, beside those for sessions.
     pub(super) has_speaker: AtomicBool,
-    hasher: RandomState,
-    clock: AtomicU64,
+    pub(super) hasher: RandomState,
+    /// Counts what is handed out: the order of all uses.
+    pub(super) clock: AtomicU64,
     /// The upstream has asked something that named no call.
     pub(crate) asks: AtomicBool,
     pub(super) learned: Learned,
@@ -462,17 +462,6 @@ impl Pool {
         }
     }
 
-    fn hand(self: &Arc<Self>, place: Place, call: Arc<Call>) {
-        let worker = Arc::clone(&place.worker);
-        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
-        worker.used.store(now, Ordering::Relaxed);
-        if let Err(Command::Call(call, place)) = worker.send(Command::Call(call, place)) {
-            // It is gone for good, and nobody may come to it any more.
-            worker.set_state(State::Down);
-            self.again(place, call);
-        }
-    }
-
     pub(super) fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
         let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let name = Arc::clone(&self.shared.name);
@@ -487,54 +476,6 @@ impl Pool {
         }
         lane.add(Arc::clone(&worker));
         supervise::spawn(self, worker, commands, replaced.is_some());
-    }
-
-    /// The place of a worker, if there is a free one.
-    fn pick(&self, lane: &Lane, caller: &Caller) -> Option<Place> {
-        let workers = lane.workers.load();
-        [State::Healthy, State::Degraded]
-            .into_iter()
-            .find_map(|state| self.pick_among(&workers, state, caller))
-            .map(Place::of)
-    }
-
-    fn pick_among(
-        &self,
-        workers: &[Arc<Worker>],
-        state: State,
-        caller: &Caller,
-    ) -> Option<Arc<Worker>> {
-        let max = self.settings.calls_limit() as usize;
-        let load = |worker: &Arc<Worker>| worker.in_flight.load(Ordering::Acquire);
-        let usable = |worker: &&Arc<Worker>| worker.state() == state;
-        let at = |number: u64| {
-            let len = workers.len() as u64;
-            workers.get(usize::try_from(number.checked_rem(len)?).ok()?).filter(|w| usable(w))
-        };
-        let tick = || self.clock.fetch_add(1, Ordering::Relaxed);
-        let first = match self.settings.policy {
-            Policy::RecentIdle => {
-                let idle = workers.iter().filter(usable).filter(|worker| load(worker) == 0);
-                let recent = idle.max_by_key(|worker| worker.used.load(Ordering::Relaxed));
-                // Somebody else may have been faster.
-                recent.filter(|worker| worker.reserve(1)).map(|worker| (worker, true))
-            }
-            Policy::LeastBusy => None,
-            Policy::TwoChoices => {
-                let dice = self.hasher.hash_one(tick());
-                let (a, b) = (at(dice), at(dice >> 32));
-                a.into_iter().chain(b).min_by_key(|worker| load(worker)).map(|w| (w, false))
-            }
-            Policy::RoundRobin => at(tick()).map(|worker| (worker, false)),
-            Policy::Sticky => at(self.hasher.hash_one(caller)).map(|worker| (worker, false)),
-        };
-        if let Some((worker, is_reserved)) = first
-            && (is_reserved || worker.reserve(max))
-        {
-            return Some(Arc::clone(worker));
-        }
-        let usable = workers.iter().filter(usable);
-        take_of_least(usable, |worker| &worker.in_flight, max).cloned()
     }
 
     pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {

@@ -151,3 +151,90 @@ impl<C: Eq + Hash, T> Waiting<C, T> {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    const CALLERS: usize = 4;
+    const MAX: usize = 12;
+    const SHARE: usize = 5;
+
+    /// What a queue has to do, seen from outside.
+    #[derive(Default)]
+    struct Watcher {
+        waiting: [VecDeque<u32>; CALLERS],
+        /// How often each caller went on while another one waited, since that one did last.
+        passed: [[u32; CALLERS]; CALLERS],
+    }
+
+    impl Watcher {
+        fn count(&self) -> usize {
+            self.waiting.iter().map(VecDeque::len).sum()
+        }
+
+        fn goes_on(&mut self, caller: usize, call: u32) {
+            assert_eq!(self.waiting[caller].pop_front(), Some(call), "in order");
+            self.passed[caller] = [0; CALLERS];
+            for other in (0..CALLERS).filter(|other| *other != caller) {
+                if !self.waiting[other].is_empty() {
+                    self.passed[other][caller] += 1;
+                    assert!(self.passed[other][caller] <= 1, "{caller} twice before {other}");
+                }
+            }
+        }
+    }
+
+    /// Calls come, go on and are given up in seeded schedules: each caller's in order, callers in
+    /// turns, no more than may wait, and nobody waits while a place is free.
+    #[test]
+    fn callers_take_turns_and_none_is_lost() {
+        for seed in 0..500_u64 {
+            let mut dice = seed;
+            let mut below = |max: usize| {
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
+                usize::try_from(dice >> 33).unwrap() % max
+            };
+            let queue: Queue<usize, (usize, u32)> = Queue::default();
+            let (seen, free) = (RefCell::new(Watcher::default()), Cell::new(0_usize));
+            for call in 0..200 {
+                match below(5) {
+                    0..=2 => {
+                        let caller = below(CALLERS);
+                        let mut seen = seen.borrow_mut();
+                        let (all, own) = (seen.count(), seen.waiting[caller].len());
+                        match queue.push(&caller, (caller, call), MAX, SHARE) {
+                            Ok(()) => {
+                                assert!(all < MAX && own < SHARE);
+                                if own == 0 {
+                                    seen.passed[caller] = [0; CALLERS];
+                                }
+                                seen.waiting[caller].push_back(call);
+                            }
+                            Err(Refused::Full(_)) => assert_eq!(all, MAX),
+                            Err(Refused::Share(_)) => assert_eq!(own, SHARE),
+                            Err(Refused::Closed(_)) => unreachable!(),
+                        }
+                    }
+                    3 => free.set(free.get() + below(3)),
+                    _ => {
+                        for (caller, call) in queue.extract(|(_, call)| call % 5 == 0) {
+                            seen.borrow_mut().waiting[caller].retain(|other| *other != call);
+                        }
+                    }
+                }
+                let place = |_: &usize| (free.get() > 0).then(|| free.set(free.get() - 1));
+                queue.advance(place, |(), next| match next {
+                    Some((caller, call)) => seen.borrow_mut().goes_on(caller, call),
+                    None => free.set(free.get() + 1),
+                });
+                let waiting = seen.borrow().count();
+                assert_eq!(queue.load(Ordering::Relaxed), waiting, "seed {seed}");
+                assert!(waiting == 0 || free.get() == 0, "seed {seed}: a place is free");
+                free.set(0);
+            }
+        }
+    }
+}
