@@ -3,15 +3,15 @@
 use mcplane_proto::text::is_active;
 use thiserror::Error as ThisError;
 
-use crate::plan::PlanError;
+use crate::spec::SpecError;
 
 /// Why a run gave no result.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The plan asks for something impossible.
+    /// Something impossible is asked for.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Spec(#[from] SpecError),
     /// The server cannot be started, reached or understood.
     #[error("{what}")]
     Unreachable {
@@ -46,10 +46,10 @@ impl Error {
         matches!(self, Self::Unreachable { .. })
     }
 
-    /// Whether the plan is at fault.
+    /// Whether what was asked for is at fault.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Plan(_))
+        matches!(self, Self::Spec(_))
     }
 
     pub(crate) fn unreachable(target: &str, what: &str) -> Self {

@@ -4,13 +4,13 @@
 //! the thing it measures cannot be trusted.
 //!
 //! ```text
-//! plan ─► target (open, list tools) ─► choose ─► validate ─► warm up ─► slices of target and floor ─► report
+//! spec ─► plan ─► target (open, list tools) ─► choose ─► validate ─► warm up ─► slices of target and floor ─► report
 //! ```
 //!
 //! # Layout, in reading order
 //!
-//! * `plan`        what to do
-//! * `scenario`    the same in a file
+//! * `spec`        what is asked for, on a command line or in a file
+//! * `plan`        one load: what to do
 //! * `target`      what is measured, the way to it, and the lab's own small client
 //! * `choose`      which tool, which arguments
 //! * `load`        phases, sessions, arrivals, calls in flight, what a right answer is
@@ -26,6 +26,8 @@
 //! * `limit`       the highest rate that holds
 //! * `cold`        cold starts
 //! * `run`         a run from start to end, of one target or of several in turns
+//! * `bench`       what `mcplane bench` does with a spec: targets, loads, modes
+//! * `contest`     what `mcplane compare` does: targets in turns, A B B A
 //! * `stats`       the statistics behind verdicts
 //! * `report`      the result for people and for machines
 //! * `lint`        figures that cannot be, in our results and in those of others
@@ -36,8 +38,10 @@
 //! * `profile`     a server under a profiler
 //! * `pin`         one core for generator and server
 
+mod bench;
 mod choose;
 mod cold;
+mod contest;
 mod control;
 mod environment;
 mod error;
@@ -58,13 +62,15 @@ mod record;
 pub mod report;
 mod rig;
 mod run;
-pub mod scenario;
+pub mod spec;
 pub mod stats;
 mod target;
 pub mod verdict;
 mod warm;
 
-pub use cold::{ColdStart, Fresh, STARTS_MAX, Spread, cold_start, listening_at};
+pub use bench::{BuiltIn, Outcome, bench};
+pub use cold::{ColdStart, Fresh, STARTS_MAX, Spread, cold_start};
+pub use contest::{ContestError, ContestSpec, contest};
 pub use control::{Control, Moment, Stage};
 pub use environment::Environment;
 pub use error::Error;
@@ -77,8 +83,8 @@ pub use load::{Arrivals, Shape, Spacing, Template, Think};
 pub use observe::{ResourceSecond, Resources};
 pub use pin::pinned;
 pub use plan::{
-    CONCURRENCY_MAX, DURATION_MAX, NUMBER, Plan, PlanError, RATE_PER_S_MAX, SESSIONS_MAX, Speak,
-    TOOLS_MAX, Until, open_in_flight,
+    CONCURRENCY_MAX, DURATION_MAX, NUMBER, Plan, RATE_PER_S_MAX, SESSIONS_MAX, Speak, TOOLS_MAX,
+    Until, open_in_flight,
 };
 pub use record::{Errors, Latencies, Latency, samples_min};
 pub use report::Report;

@@ -24,6 +24,8 @@ use std::process::{Command as StdCommand, Stdio};
 use std::time::Duration;
 
 use mcplane_process::Command;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use self::stacks::Stacks;
 pub use self::stages::Stages;
@@ -42,8 +44,10 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a profiler may take to write what it knows, once the server is to stop.
 const STOP: Duration = Duration::from_secs(30);
 
-/// What is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a profiler looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Profiled")]
 #[allow(clippy::exhaustive_enums, reason = "there are these three")]
 pub enum Kind {
     /// Where the time goes.
