@@ -175,7 +175,12 @@ fn publish(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
     if args.outputs.write_with(&document, args.json.as_deref(), contest)? {
         return Ok(());
     }
-    to_stdout(&contest.to_text()).context("cannot write to stdout")
+    to_stdout(&contest.to_text(columns())).context("cannot write to stdout")
+}
+
+/// How wide the terminal is; what is no terminal has 80 columns.
+fn columns() -> usize {
+    terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| width.0.into())
 }
 
 /// A fraction: `5%`, or `5`.
