@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 use mcplane_process::Command;
 use mcplane_proto::Method;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use crate::choose::choose;
+use crate::client::{Opened, Remote, Site, Target, open};
 use crate::control::{Control, Stage};
 use crate::error::Error;
 use crate::load::fault;
 use crate::plan::Plan;
-use crate::run::{ns, on_generator, unless_stopped};
+use crate::record::ns;
+use crate::results::{ColdStart, Spread};
+use crate::run::{on_generator, unless_stopped};
 use crate::spec::{Field, SpecError};
 use crate::stats::median_interval;
-use crate::target::{Opened, Remote, Site, Target, open};
 
 /// Most starts.
 pub const STARTS_MAX: usize = 1000;
@@ -27,56 +27,6 @@ const ATTEMPTS_EVERY: Duration = Duration::from_millis(1);
 
 /// How long a server that listens has to stop, and again after SIGTERM.
 const GRACE: Duration = Duration::from_millis(200);
-
-/// What starting costs.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ColdStart {
-    /// The command line or the address.
-    pub target: String,
-    /// `process`: each start was of a fresh process; `connection`: the server ran already.
-    pub fresh: String,
-    /// The tool of the first call.
-    pub tool: Option<String>,
-    /// How often it was to be tried.
-    #[serde(default)]
-    pub asked: usize,
-    /// How often it was tried.
-    pub starts: usize,
-    /// Starts that failed: they are in no figure.
-    pub failed: usize,
-    /// Why the first of them did.
-    pub first_failure: Option<String>,
-    /// A connection of TCP or a Unix socket: for a server that ran already.
-    pub connect: Option<Spread>,
-    /// The handshake of TLS, after that.
-    pub tls: Option<Spread>,
-    /// From before the process was started, or connected to, until it accepted a connection: for a
-    /// command that listens at an address.
-    pub listens: Option<Spread>,
-    /// From before the process was started, or connected to, until the handshake of MCP was answered.
-    pub handshake: Option<Spread>,
-    /// From the same moment until the first `tools/list` was answered in full.
-    pub ready: Option<Spread>,
-    /// The first call of the tool by itself.
-    pub first_call: Option<Spread>,
-}
-
-/// One figure over all starts, in nanoseconds.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Spread {
-    /// The least.
-    pub min_ns: u64,
-    /// The median.
-    pub median_ns: u64,
-    /// The 95 % interval of the median from order statistics; `None` below six values.
-    pub median_interval_ns: Option<[u64; 2]>,
-    /// The greatest.
-    pub max_ns: u64,
-    /// Every value, in the order of the starts.
-    pub values_ns: Vec<u64>,
-}
 
 /// What is started, again and again.
 #[derive(Clone, Debug)]
@@ -198,7 +148,7 @@ impl Sample {
         plan: &Plan,
         began: Option<Instant>,
     ) -> Result<String, Error> {
-        let Opened { mut connection, peer, tools, start } = open(site, plan).await?;
+        let Opened { mut connection, peer, tools, start } = open(site, &plan.opening()).await?;
         let before = began.map(|began| connection.started.saturating_duration_since(began));
         let before = before.unwrap_or_default();
         (self.handshake, self.ready) = (before + start.handshake, before + start.tools);
@@ -216,6 +166,23 @@ impl Sample {
             None => Ok(call.tool),
             Some(what) => Err(Error::refused(format!("{} was answered with {what}", call.tool))),
         }
+    }
+}
+
+impl Spread {
+    fn of(values_ns: Vec<u64>) -> Option<Self> {
+        let mut sorted = values_ns.clone();
+        sorted.sort_unstable();
+        let (min_ns, max_ns) = (*sorted.first()?, *sorted.last()?);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(max_ns);
+        let middle = sorted.len() / 2;
+        let median_ns = match sorted.len() % 2 {
+            1 => at(middle),
+            _ => u64::midpoint(at(middle - 1), at(middle)),
+        };
+        let median_interval_ns =
+            median_interval(sorted.len()).map(|(low, high)| [at(low), at(high)]);
+        Some(Self { min_ns, median_ns, median_interval_ns, max_ns, values_ns })
     }
 }
 
@@ -246,42 +213,6 @@ impl ColdStart {
             ready: all(|sample| Some(sample.ready)),
             first_call: all(|sample| Some(sample.first_call)),
         }
-    }
-
-    /// That it was stopped before its end, in words, if it was.
-    pub(crate) fn interrupted(&self) -> Option<String> {
-        let Self { starts, asked, .. } = self;
-        (starts < asked).then(|| format!("interrupted after {starts} of {asked} starts"))
-    }
-
-    /// The figures with their names, in the order of time.
-    pub(crate) fn figures(&self) -> impl Iterator<Item = (&'static str, &Spread)> {
-        let all = [
-            ("connect", &self.connect),
-            ("TLS", &self.tls),
-            ("listens", &self.listens),
-            ("handshake", &self.handshake),
-            ("tools listed", &self.ready),
-            ("first call", &self.first_call),
-        ];
-        all.into_iter().filter_map(|(name, spread)| Some((name, spread.as_ref()?)))
-    }
-}
-
-impl Spread {
-    fn of(values_ns: Vec<u64>) -> Option<Self> {
-        let mut sorted = values_ns.clone();
-        sorted.sort_unstable();
-        let (min_ns, max_ns) = (*sorted.first()?, *sorted.last()?);
-        let at = |index: usize| sorted.get(index).copied().unwrap_or(max_ns);
-        let middle = sorted.len() / 2;
-        let median_ns = match sorted.len() % 2 {
-            1 => at(middle),
-            _ => u64::midpoint(at(middle - 1), at(middle)),
-        };
-        let median_interval_ns =
-            median_interval(sorted.len()).map(|(low, high)| [at(low), at(high)]);
-        Some(Self { min_ns, median_ns, median_interval_ns, max_ns, values_ns })
     }
 }
 

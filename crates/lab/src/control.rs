@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use crate::observe::ResourceSecond;
-use crate::record::{Errors, Interval};
+use crate::record::Interval;
+use crate::results::{Errors, ResourceSecond};
 
 /// How often a wait looks whether it should stop.
 const LOOK_MS: u64 = 25;
@@ -148,7 +148,7 @@ impl Control {
         let Ok(mut moment) = self.moment.try_lock() else { return };
         let latencies = interval.latencies();
         moment.at = Some(Instant::now());
-        moment.length_ns = crate::run::ns(length);
+        moment.length_ns = crate::record::ns(length);
         moment.calls_ok = latencies.count();
         moment.p50_ns = latencies.quantile_ns(0.5);
         moment.p99_ns = latencies.quantile_ns(0.99);

@@ -1,6 +1,5 @@
 //! Why nothing was measured.
 
-use mcplane_proto::text::is_active;
 use thiserror::Error as ThisError;
 
 use crate::spec::SpecError;
@@ -60,16 +59,4 @@ impl Error {
         let hint = "choose a call that works: --tool NAME --args '{…}'".to_owned();
         Self::Refused { what: what.into(), hint }
     }
-}
-
-/// The start of something a peer sent, on one line, for a message to the user.
-pub(crate) fn shorten(text: &[u8]) -> String {
-    const SHOWN_CHARS_MAX: usize = 300;
-    let text = String::from_utf8_lossy(text);
-    let plain = |c: char| if is_active(c) { ' ' } else { c };
-    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).map(plain).collect();
-    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        shown.push('…');
-    }
-    shown
 }

@@ -1,5 +1,6 @@
 //! One target of a run: opened, tried, warmed up, closed, reported.
 
+mod knobs;
 mod mix;
 
 use std::sync::Arc;
@@ -11,21 +12,23 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use crate::choose::{Call, choose};
+use crate::client::{
+    Connection, LastWords, Opened, Peer, Silence, Site, Speak, Start, Target, Tool, UNSTAMPED, open,
+};
 use crate::control::{Control, Stage};
-use crate::environment::Binary;
-use crate::error::{Error, shorten};
+use crate::error::Error;
 use crate::floor::Floor;
+use crate::load::NUMBER;
 use crate::load::{Check, Expect, Fleet, Kind, Session, fault, sized};
 use crate::measure::{Measured, Side};
-use crate::plan::{NUMBER, Plan, Until};
-use crate::report::{
-    Drifting, Headroom, Knobs, MixedCall, PlanInfo, Ratios, Run, StartInfo, TargetInfo,
+use crate::plan::Plan;
+use crate::record::ns;
+use crate::results::{
+    Binary, Drifting, Headroom, Knobs, MixedCall, PlanInfo, Ratios, Run, StartInfo, TargetInfo,
     ToolResults, Warmup,
 };
-use crate::run::{Entry, ns};
-use crate::target::{
-    Connection, LastWords, Opened, Peer, Silence, Site, Start, Target, Tool, UNSTAMPED, open,
-};
+use crate::spec::Until;
+use crate::text::shorten;
 use crate::warm::{Warm, warm_up};
 
 /// What makes figures of one call in flight hard to compare.
@@ -38,6 +41,18 @@ const UNOBSERVED: &str = "CPU and memory of the server are n/a: its process is n
 
 /// Ids, and with them numbers of calls, that each session has for itself.
 const LANE_IDS: i64 = 1_000_000_000_000;
+
+/// One of several targets that are measured together.
+#[derive(Clone, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
+pub struct Entry {
+    /// What is measured.
+    pub target: Target,
+    /// What it is compared with.
+    pub floor: Floor,
+    /// How it is spoken to, in place of the plan's choice.
+    pub speak: Speak,
+}
 
 /// One target, and what is to be done with it.
 pub(crate) struct Job {
@@ -147,10 +162,11 @@ impl Job {
         // Its bytes are read while the server does not wait for us.
         let binary = Binary::of(&self.target);
         let mut site = Site::start(&self.target, Vec::new(), plan.start_timeout).await?;
-        let Opened { mut connection, peer, tools, start } = open(&mut site, plan).await?;
+        let Opened { mut connection, peer, tools, start } =
+            open(&mut site, &plan.opening()).await?;
         let mut others = Vec::new();
         for _ in 1..plan.sessions {
-            others.push(open(&mut site, plan).await?.connection);
+            others.push(open(&mut site, &plan.opening()).await?.connection);
         }
         self.control.enter(Stage::Validating);
         let tried = match plan.mix.is_empty() {

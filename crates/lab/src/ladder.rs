@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use crate::client::Target;
 use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
-use crate::plan::{CONCURRENCY_MAX, Plan, RATE_PER_S_MAX, Until};
-use crate::record::Errors;
-use crate::report::{Run, size};
+use crate::job::Entry;
+use crate::plan::{CONCURRENCY_MAX, Plan, RATE_PER_S_MAX};
+use crate::results::{Ladder, Run, Step};
 use crate::rig::{Rig, Rung};
-use crate::run::{Entry, on_generator};
+use crate::run::on_generator;
+use crate::spec::Until;
 use crate::spec::{Field, SpecError};
-use crate::stats::{Knee, knee};
-use crate::target::Target;
+use crate::stats::knee;
 
 /// Most rungs of a ladder.
 pub const RUNGS_MAX: usize = 64;
@@ -34,37 +32,6 @@ pub enum Steps {
     Concurrency(Vec<usize>),
     /// Calls per second, evenly spaced.
     Rate(Vec<f64>),
-}
-
-/// What came of a ladder.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Ladder {
-    /// What the loads are: `calls_in_flight` (of all sessions) or `calls_per_s`.
-    pub load: String,
-    /// One for each run, in the same order: lightest first.
-    pub rungs: Vec<Step>,
-    /// How often each rung was measured, in turns upwards and downwards, so that a drift of the
-    /// machine or the server is in all of them.
-    pub visits: usize,
-    /// Where more load stops giving more throughput; `None` if that was not reached.
-    pub knee: Option<Knee>,
-}
-
-/// One load of a ladder.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Step {
-    /// The load.
-    pub load: f64,
-    /// Successful calls per second.
-    pub throughput_per_s: f64,
-    /// Median latency in nanoseconds, from the intended start.
-    pub p50_ns: Option<u64>,
-    /// 99th percentile.
-    pub p99_ns: Option<u64>,
-    /// Failures by kind.
-    pub errors: Errors,
 }
 
 impl Steps {
@@ -182,7 +149,7 @@ pub fn climb(
 impl Ladder {
     fn of(steps: &Steps, visits: usize, runs: &[Run]) -> Self {
         let step = |run: &Run| Step {
-            load: size(run),
+            load: run.load_size(),
             throughput_per_s: run.results.throughput_per_s,
             p50_ns: run.results.latency.p50_ns,
             p99_ns: run.results.latency.p99_ns,
@@ -201,7 +168,7 @@ impl Ladder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Arrivals, Shape, Spacing};
+    use crate::results::{Arrivals, Shape, Spacing};
 
     #[test]
     fn rungs_are_sorted_and_checked() {

@@ -9,9 +9,11 @@
 //!
 //! # Layout, in reading order
 //!
+//! * `results`     what was measured, as data: the documents that are written and read
 //! * `spec`        what is asked for, on a command line or in a file
 //! * `plan`        one load: what to do
-//! * `target`      what is measured, the way to it, and the lab's own small client
+//! * `asked`       the plans of a spec
+//! * `client`      what is measured, the way to it, and the lab's own small client
 //! * `choose`      which tool, which arguments
 //! * `load`        phases, sessions, arrivals, calls in flight, what a right answer is
 //! * `record`      latencies, errors by kind, calls in flight
@@ -38,8 +40,10 @@
 //! * `profile`     a server under a profiler
 //! * `pin`         one core for generator and server
 
+mod asked;
 mod bench;
 mod choose;
+mod client;
 mod cold;
 mod contest;
 mod control;
@@ -60,35 +64,38 @@ mod plan;
 pub mod profile;
 mod record;
 pub mod report;
+pub mod results;
 mod rig;
 mod run;
 pub mod spec;
 pub mod stats;
-mod target;
+mod text;
 pub mod verdict;
 mod warm;
 
 pub use bench::{BuiltIn, Outcome, bench};
-pub use cold::{ColdStart, Fresh, STARTS_MAX, Spread, cold_start};
+pub use client::{
+    Address, MEMORY_BYTES, Memory, Peer, Remote, Served, Speak, Start, Stream, Target, Tool,
+    Transport,
+};
+pub use cold::{Fresh, STARTS_MAX, cold_start};
 pub use contest::{ContestError, ContestSpec, contest};
 pub use control::{Control, Moment, Stage};
-pub use environment::Environment;
 pub use error::Error;
 pub use floor::{
     Floor, RelayThreads, Writes, serve_listening, serve_relay, serve_stdio, socket_path,
 };
-pub use ladder::{Ladder, RUNGS_MAX, Step, Steps, climb};
-pub use limit::{Found, Probe, find_limit};
-pub use load::{Arrivals, Shape, Spacing, Template, Think};
-pub use observe::{ResourceSecond, Resources};
+pub use job::Entry;
+pub use ladder::{RUNGS_MAX, Steps, climb};
+pub use limit::find_limit;
+pub use load::{NUMBER, Template};
 pub use pin::pinned;
 pub use plan::{
-    CONCURRENCY_MAX, DURATION_MAX, NUMBER, Plan, RATE_PER_S_MAX, SESSIONS_MAX, Speak, TOOLS_MAX,
-    Until, open_in_flight,
+    CONCURRENCY_MAX, DURATION_MAX, Plan, RATE_PER_S_MAX, SESSIONS_MAX, TOOLS_MAX, open_in_flight,
 };
-pub use record::{Errors, Latencies, Latency, samples_min};
-pub use report::Report;
-pub use run::{Entry, run, run_together};
-pub use target::{
-    Address, MEMORY_BYTES, Memory, Peer, Remote, Served, Start, Stream, Target, Tool, Transport,
+pub use results::{
+    Arrivals, ColdStart, Environment, Errors, Found, Ladder, Latencies, Latency, Probe, Report,
+    ResourceSecond, Resources, Shape, Spacing, Spread, Step, Think, samples_min,
 };
+pub use run::{run, run_together};
+pub use spec::Until;

@@ -3,19 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use crate::client::Target;
 use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
-use crate::load::Spacing;
-use crate::plan::{Plan, RATE_PER_S_MAX, Until};
-use crate::report::{Results, Run};
+use crate::job::Entry;
+use crate::plan::{Plan, RATE_PER_S_MAX};
+use crate::results::{Checked, Found, Probe, Results, Run, Spacing};
 use crate::rig::{Rig, Rung};
-use crate::run::{Entry, on_generator};
-use crate::target::Target;
-use crate::verdict::{Assertions, Checked, Facts};
+use crate::run::on_generator;
+use crate::spec::Until;
+use crate::verdict::{Assertions, Facts};
 
 /// The interval between the highest rate that held and the lowest that did not, as a ratio.
 const CLOSE: f64 = 1.03;
@@ -51,39 +49,6 @@ const AT_REST_MORE_NS: f64 = 1e6;
 
 /// Longest time for a server to come to rest after a rate that was too high.
 const REST_MAX: Duration = Duration::from_secs(30);
-
-/// What a search came to.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Found {
-    /// The conditions, as they were written.
-    pub conditions: String,
-    /// The highest rate that held, in calls per second; `None` if none did. Of random arrivals this
-    /// and every other rate is that of the calls that were due.
-    pub limit_per_s: Option<f64>,
-    /// The lowest rate that did not, in calls per second; `None` if all did.
-    pub fails_at_per_s: Option<f64>,
-    /// The conditions that failed there, with what was measured.
-    pub failed: Vec<Checked>,
-    /// Why the search ended before the two were within 3 %, if it did.
-    pub unfinished: Option<String>,
-    /// Every probe, in order.
-    pub probes: Vec<Probe>,
-}
-
-/// One measurement at one rate.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Probe {
-    /// Calls per second.
-    pub rate_per_s: f64,
-    /// How long calls were begun for, in nanoseconds.
-    pub duration_ns: u64,
-    /// Whether every condition held; `None` if one cannot be told.
-    pub holds: Option<bool>,
-    /// Each condition, and at the end that the server kept up.
-    pub checked: Vec<Checked>,
-}
 
 /// Finds the highest rate at which `conditions` hold, and with them that the server keeps up. Each
 /// probe lasts as long as the plan says, or longer where a percentile needs more calls; one that
@@ -134,7 +99,7 @@ impl Probe {
         } else {
             (enough && results.errors.total() > 0).then_some(false)
         };
-        Self { rate_per_s, duration_ns: crate::run::ns(length), holds, checked }
+        Self { rate_per_s, duration_ns: crate::record::ns(length), holds, checked }
     }
 
     /// Whether the server did, which is the last condition.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::control::{Control, Moment, Stage};
-use crate::record::Errors;
-use crate::report::terminal::{bytes, count, ns, rate, time};
+use crate::results::Errors;
+use crate::text::{bytes, count, ns, rate, time};
 
 /// Columns of the histogram of latencies.
 const COLUMNS: usize = 40;
@@ -136,7 +136,7 @@ mod tests {
         seconds.fail(start + Duration::from_millis(1001), Fault::IsError);
         let (length, interval) = seconds.fresh().unwrap();
         control.show_calls(length, interval);
-        let mut row = crate::observe::ResourceSecond::default();
+        let mut row = crate::results::ResourceSecond::default();
         (row.length_ns, row.cpu_user_ns, row.rss_bytes) = (1 << 30, 1 << 29, 3 << 20);
         (row.fds, row.threads, row.processes) = (11, 5, 1);
         control.show_resources(&row);

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use crate::control::Control;
 use crate::load::{Fleet, Phase, Schedule, Show};
-use crate::observe::{Observer, Resources, Spent};
+use crate::observe::{Observer, Seen, Spent};
 use crate::pin::Affinity;
-use crate::plan::{Plan, Until};
+use crate::plan::Plan;
 use crate::record::Total;
-use crate::report::{Little, Open, Results, Second, Slice};
-use crate::run::ns;
+use crate::record::ns;
+use crate::results::{Little, Open, Resources, Results, Second, Slice};
+use crate::spec::Until;
 
 /// The shortest slice of an open loop: a cut ends what has piled up, which belongs to the load.
 const OPEN_SLICE: Duration = Duration::from_secs(5);
@@ -34,7 +35,7 @@ pub(crate) struct Side {
     pub(crate) total: Total,
     spent: Option<Spent>,
     slices: Vec<Slice>,
-    resources: Resources,
+    seen: Seen,
 }
 
 /// A target and its floor.
@@ -114,8 +115,8 @@ impl Turn {
     }
 
     /// What came of it; `seen` is what was seen of the processes of both sides.
-    pub(crate) fn finish(mut self, seen: [Resources; 2]) -> Measured {
-        [self.measured.target.resources, self.floor.resources] = seen;
+    pub(crate) fn finish(mut self, seen: [Seen; 2]) -> Measured {
+        [self.measured.target.seen, self.floor.seen] = seen;
         self.measured.floor = (self.floor.total.sent > 0).then_some(self.floor);
         self.measured
     }
@@ -192,9 +193,9 @@ impl Side {
                 cpu_user_ns_per_call: each(|spent| spent.user_ns),
                 cpu_system_ns_per_call: each(|spent| spent.system_ns),
                 ctx_switches_per_call: each(|spent| spent.switches),
-                ..self.resources.clone()
+                ..self.seen.whole.clone()
             },
-            resources_seconds: self.resources.course.all(),
+            resources_seconds: self.seen.course.all(),
             slices: self.slices.clone(),
             tools: Vec::new(),
         }
@@ -260,7 +261,7 @@ fn cut(plan: &Plan) -> Vec<Until> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Arrivals, Shape, Spacing};
+    use crate::results::{Arrivals, Shape, Spacing};
 
     fn calls(concurrency: usize, calls: u64) -> Vec<u64> {
         let until = Until::Calls(calls);

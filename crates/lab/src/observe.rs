@@ -1,11 +1,13 @@
 //! What the processes under test use: read by the generator before and after each slice, and from a
 //! thread of its own while it runs.
 //!
-//! * [`Observer`], [`Resources`] — that thread, and the figures of the whole run (this file).
+//! * [`Observer`], [`Seen`] — that thread, and what it saw (this file).
 //! * `gauge`  — the processes of one side.
 //! * `course` — the figures second by second.
+//! * `cpu`    — the time that a thread of ours works.
 
 mod course;
+mod cpu;
 mod gauge;
 
 use std::sync::Arc;
@@ -14,75 +16,49 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mcplane_process::observe::Usage;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use self::course::Course;
 use self::gauge::Pss;
 use crate::control::Control;
-use crate::load::{cpu_since, cpu_time};
 use crate::pin::Affinity;
 
-pub use self::course::ResourceSecond;
+pub(crate) use self::cpu::{cpu_since, cpu_time};
 pub(crate) use self::gauge::Gauge;
+use crate::results::Resources;
 
 /// How often the processes are looked at during the measurement.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// The greatest figures seen, and the last ones.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Resources {
-    /// CPU time, user and system, of the whole process tree per call, in nanoseconds.
-    pub cpu_ns_per_call: Option<f64>,
-    /// The part of it in user mode, in nanoseconds per call.
-    pub cpu_user_ns_per_call: Option<f64>,
-    /// The part of it in the kernel, in nanoseconds per call.
-    pub cpu_system_ns_per_call: Option<f64>,
-    /// Context switches of the tree per call.
-    pub ctx_switches_per_call: Option<f64>,
-    /// Greatest resident memory, in bytes.
-    pub rss_bytes_max: Option<u64>,
-    /// Resident memory at the end, in bytes.
-    pub rss_bytes_end: Option<u64>,
-    /// Most open file descriptors.
-    pub fds_max: Option<u64>,
-    /// Most threads.
-    pub threads_max: Option<u64>,
-    /// Most processes.
-    pub processes_max: Option<u64>,
-    /// How often the processes were looked at.
-    pub samples: u64,
-    /// The part of one core's time, 0 to 1, that looking took: at this side and at every other that
-    /// was measured in turns with it.
-    #[serde(default)]
-    pub observer_cpu_share: Option<f64>,
-    /// What [`super::report::Results::resources_seconds`] says.
-    #[serde(skip)]
+/// What was seen of one side: over the whole run, and second by second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) whole: Resources,
     pub(crate) course: Course,
 }
 
-impl Resources {
-    pub(crate) fn see(&mut self, usage: &Usage) {
+impl Seen {
+    fn look(&mut self, usage: &Usage) {
+        let whole = &mut self.whole;
         let raise = |seen: &mut Option<u64>, now| *seen = Some(seen.unwrap_or(0).max(now));
-        raise(&mut self.rss_bytes_max, usage.rss_bytes);
-        raise(&mut self.fds_max, usage.fds);
-        raise(&mut self.threads_max, usage.threads);
-        raise(&mut self.processes_max, usage.processes);
-        self.rss_bytes_end = Some(usage.rss_bytes);
-        self.samples += 1;
+        raise(&mut whole.rss_bytes_max, usage.rss_bytes);
+        raise(&mut whole.fds_max, usage.fds);
+        raise(&mut whole.threads_max, usage.threads);
+        raise(&mut whole.processes_max, usage.processes);
+        whole.rss_bytes_end = Some(usage.rss_bytes);
+        whole.samples += 1;
     }
 
     /// Adds what was seen later.
     pub(crate) fn join(&mut self, later: &Self) {
-        self.rss_bytes_max = self.rss_bytes_max.max(later.rss_bytes_max);
-        self.fds_max = self.fds_max.max(later.fds_max);
-        self.threads_max = self.threads_max.max(later.threads_max);
-        self.processes_max = self.processes_max.max(later.processes_max);
-        self.rss_bytes_end = later.rss_bytes_end.or(self.rss_bytes_end);
-        self.samples += later.samples;
-        self.observer_cpu_share = later.observer_cpu_share.or(self.observer_cpu_share);
         self.course.join(&later.course);
+        let (whole, later) = (&mut self.whole, &later.whole);
+        whole.rss_bytes_max = whole.rss_bytes_max.max(later.rss_bytes_max);
+        whole.fds_max = whole.fds_max.max(later.fds_max);
+        whole.threads_max = whole.threads_max.max(later.threads_max);
+        whole.processes_max = whole.processes_max.max(later.processes_max);
+        whole.rss_bytes_end = later.rss_bytes_end.or(whole.rss_bytes_end);
+        whole.samples += later.samples;
+        whole.observer_cpu_share = later.observer_cpu_share.or(whole.observer_cpu_share);
     }
 }
 
@@ -159,16 +135,16 @@ impl Observer {
     }
 
     /// A last look, and what was seen of each side.
-    pub(crate) fn finish(self) -> Vec<Resources> {
+    pub(crate) fn finish(self) -> Vec<Seen> {
         self.stop.store(true, Ordering::Relaxed);
         let share = self.thread.and_then(|thread| {
             thread.thread().unpark();
             thread.join().ok().flatten()
         });
         let told = |side: &Arc<Gauge>| {
-            let seen = side.take();
-            let observer_cpu_share = share.filter(|_| seen.samples > 0);
-            Resources { observer_cpu_share, ..seen }
+            let mut seen = side.take();
+            seen.whole.observer_cpu_share = share.filter(|_| seen.whole.samples > 0);
+            seen
         };
         self.sides.iter().map(told).collect()
     }
@@ -183,11 +159,12 @@ mod tests {
         let sides = vec![Gauge::new(vec![std::process::id()]), Arc::default()];
         let observer = Observer::start(sides, &Arc::default(), None);
         let seen = observer.finish();
-        assert!(seen[0].rss_bytes_max > Some(0) && seen[0].threads_max >= Some(1));
-        assert!(seen[0].samples >= 1);
-        let share = seen[0].observer_cpu_share.unwrap();
+        let whole = &seen[0].whole;
+        assert!(whole.rss_bytes_max > Some(0) && whole.threads_max >= Some(1));
+        assert!(whole.samples >= 1);
+        let share = whole.observer_cpu_share.unwrap();
         assert!(share > 0.0 && share < 1.5, "{share}");
-        assert_eq!(seen[1], Resources::default());
+        assert_eq!(seen[1], Seen::default());
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! What to do: the tool, the load, when to stop, what to check.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use mcplane_proto::{Era, Revision};
 use serde_json::value::RawValue;
 
-use crate::load::{Arrivals, Course, Shape, Spacing, Template, Think};
-use crate::spec::{Field, SpecError};
+use crate::client::{Opening, Speak};
+use crate::load::{Course, NUMBER, Template};
+use crate::results::{Arrivals, Shape, Spacing, Think};
+use crate::spec::{Field, SpecError, Until};
 
 /// Most calls in flight per session. More would measure our own queue, not the server.
 pub const CONCURRENCY_MAX: usize = 4096;
@@ -27,9 +26,6 @@ pub const DURATION_MAX: Duration = Duration::from_secs(3600);
 
 /// Most kinds of calls in a mix.
 pub const TOOLS_MAX: usize = 256;
-
-/// What stands for the number of a call in arguments that are to differ from call to call.
-pub const NUMBER: &str = "{n}";
 
 /// Most calls in flight of an open loop in each of so many sessions, unless a plan says otherwise: 1024
 /// over all of them.
@@ -91,57 +87,6 @@ pub struct Plan {
     pub slices: usize,
 }
 
-/// When a phase ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
-pub enum Until {
-    /// After this many calls.
-    Calls(u64),
-    /// After this long.
-    Elapsed(Duration),
-}
-
-/// Which handshake to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
-pub enum Speak {
-    /// Probe with `server/discover`, fall back to `initialize`.
-    #[default]
-    Auto,
-    /// This era only.
-    Era(Era),
-    /// This revision only.
-    Revision(Revision),
-}
-
-impl FromStr for Speak {
-    type Err = String;
-
-    /// `auto`, `legacy`, `modern`, or the name of a revision.
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "auto" => Self::Auto,
-            "legacy" => Self::Era(Era::Legacy),
-            "modern" => Self::Era(Era::Modern),
-            name => Self::Revision(Revision::parse(name).ok_or_else(|| {
-                let names = Revision::ALL.map(Revision::as_str).join(", ");
-                format!("auto, legacy, modern, or one of {names}")
-            })?),
-        })
-    }
-}
-
-impl fmt::Display for Speak {
-    /// The word that [`Speak::from_str`] reads.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Era(era) => era.fmt(f),
-            Self::Revision(revision) => revision.fmt(f),
-        }
-    }
-}
-
 impl Default for Plan {
     fn default() -> Self {
         Self {
@@ -170,6 +115,12 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// How each connection is opened.
+    pub(crate) const fn opening(&self) -> Opening {
+        let Self { speak, start_timeout: timeout, stop_grace, .. } = *self;
+        Opening { speak, timeout, stop_grace }
+    }
+
     /// The same as an open loop at this rate, its calls spread as they are; evenly, if they have no
     /// arrivals.
     pub(crate) fn at(&self, per_s: f64) -> Self {
@@ -292,17 +243,6 @@ mod tests {
     #[test]
     fn the_default_is_valid() {
         assert_eq!(Plan::default().validate(), Ok(()));
-    }
-
-    #[test]
-    fn handshakes_have_names() {
-        assert_eq!("auto".parse(), Ok(Speak::Auto));
-        assert_eq!("legacy".parse(), Ok(Speak::Era(Era::Legacy)));
-        assert_eq!("2025-06-18".parse(), Ok(Speak::Revision(Revision::V2025_06_18)));
-        for name in ["auto", "legacy", "modern", "2025-06-18"] {
-            assert_eq!(name.parse::<Speak>().unwrap().to_string(), name);
-        }
-        assert!("2025-06-19".parse::<Speak>().unwrap_err().contains("2025-06-18"));
     }
 
     #[test]

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use crate::control::{Control, Stage};
 use crate::error::Error;
+use crate::job::Entry;
 use crate::job::{Job, Ready};
 use crate::load::{Course, Phase, Schedule, Show};
 use crate::measure::Turn;
-use crate::observe::{Observer, Resources};
+use crate::observe::{Observer, Seen};
 use crate::pin::Affinity;
-use crate::plan::{Plan, Until};
-use crate::report::{Results, Run};
-use crate::run::{Entry, unless_stopped};
+use crate::plan::Plan;
+use crate::results::{Results, Run};
+use crate::run::unless_stopped;
+use crate::spec::Until;
 
 /// A target that is open and warm.
 pub(crate) struct Rig {
@@ -27,7 +29,7 @@ pub(crate) struct Rig {
 pub(crate) struct Rung {
     pub(crate) plan: Plan,
     turn: Turn,
-    seen: [Resources; 2],
+    seen: [Seen; 2],
 }
 
 impl Rung {

@@ -2,18 +2,17 @@
 //! measured in turns, slice by slice, so that all of them meet the same weather.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use crate::client::Target;
 use crate::control::{Control, Stage};
 use crate::error::Error;
 use crate::floor::Floor;
-use crate::job::{Job, Ready};
+use crate::job::{Entry, Job, Ready};
 use crate::load::sharpen;
 use crate::measure::{Measured, Pair};
 use crate::pin::{Affinity, pin};
-use crate::plan::{Plan, Speak};
-use crate::report::Run;
-use crate::target::Target;
+use crate::plan::Plan;
+use crate::results::Run;
 
 /// Measures a target, and the floor beside it. Blocks until it is done; meant for a thread that does
 /// nothing else, outside of any async runtime.
@@ -30,18 +29,6 @@ pub fn run(
     let entry = Entry { target, floor, speak: plan.speak };
     let mut runs = run_together(plan, &[entry], control)?;
     runs.pop().unwrap_or(Err(Error::Interrupted))
-}
-
-/// One of several targets that are measured together.
-#[derive(Clone, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]
-pub struct Entry {
-    /// What is measured.
-    pub target: Target,
-    /// What it is compared with.
-    pub floor: Floor,
-    /// How it is spoken to, in place of the plan's choice.
-    pub speak: Speak,
 }
 
 /// Measures several targets, and the floor of each, in turns: slice by slice, each round beginning
@@ -159,8 +146,4 @@ pub(crate) async fn unless_stopped<T>(
         stopped.as_mut().poll(cx).map(|()| Err(Error::Interrupted))
     })
     .await
-}
-
-pub(crate) fn ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

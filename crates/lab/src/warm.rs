@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control::Control;
-use crate::load::{Fleet, Phase, Schedule, Shape, Show};
-use crate::plan::{Plan, Until};
+use crate::load::{Fleet, Phase, Schedule, Show};
+use crate::plan::Plan;
+use crate::record;
+use crate::results::{Shape, Warmup};
+use crate::spec::Until;
 
 /// Windows that are compared: the first half of them with the second.
 const WINDOWS: usize = 8;
@@ -90,6 +93,12 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
     Some(f64::midpoint(*values.get(low)?, *values.get(high)?))
+}
+
+impl Warmup {
+    pub(crate) fn of(warm: &Warm) -> Self {
+        Self { calls_ok: warm.calls, wall_ns: record::ns(warm.wall), steady: warm.steady }
+    }
 }
 
 #[cfg(test)]

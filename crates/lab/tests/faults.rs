@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fake::{Act, target};
-use mcplane_lab::report::Run;
+use mcplane_lab::results::Run;
 use mcplane_lab::{Control, Error, Errors, Floor, Latencies, Plan, Speak, Stage, Until, run};
 use mcplane_proto::Era;
 

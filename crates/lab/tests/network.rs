@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcplane_lab::report::Run;
+use mcplane_lab::results::Run;
 use mcplane_lab::{
     Address, Control, Entry, Error, Errors, Floor, Plan, Remote, Speak, Target, Until, run,
     run_together,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fake::{Act, target};
-use mcplane_lab::report::Run;
+use mcplane_lab::results::Run;
 use mcplane_lab::{
     Arrivals, Control, Errors, Floor, Latencies, Plan, Shape, Spacing, Template, Until, run,
 };

@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcplane_lab::report::Run;
+use mcplane_lab::results::Run;
 use mcplane_lab::{
     Control, Error, Floor, Plan, Target, Transport, Until, Writes, run, serve_listening,
     serve_stdio,

@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use mcplane_process::Command;
 
+use crate::asked::{Mode, Named};
+use crate::client::{Target, Transport};
 use crate::cold::{Fresh, cold_start};
 use crate::control::Control;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::floor::Floor;
 use crate::ladder::climb;
 use crate::limit::find_limit;
 use crate::plan::Plan;
 use crate::profile::Profile;
-use crate::report::{Missing, Report, Run};
+use crate::results::{Environment, Missing, Report, Run};
 use crate::run::run;
-use crate::spec::{Field, Mode, Named, Spec, SpecError, TargetSpec};
-use crate::target::{Target, Transport};
+use crate::spec::{Field, Spec, SpecError, TargetSpec};
 
 /// What this program has to offer: a server, to be measured where none is named, and floors.
 #[allow(clippy::exhaustive_structs, reason = "plain data that the caller builds")]

@@ -3,13 +3,13 @@
 use mcplane_process::Command;
 
 use super::{Bench, Outcome};
-use crate::environment::Environment;
+use crate::client::{Served, Speak, Target, Transport};
 use crate::error::Error;
 use crate::floor::{Floor, socket_path};
-use crate::plan::{Plan, Speak};
-use crate::report::{Missing, Report, Run};
-use crate::run::{Entry, run_together};
-use crate::target::{Served, Target, Transport};
+use crate::job::Entry;
+use crate::plan::Plan;
+use crate::results::{Environment, Missing, Report, Run};
+use crate::run::run_together;
 
 /// Each transport and the revision it is spoken in. Where a revision decides nothing but the
 /// envelope, the newest.

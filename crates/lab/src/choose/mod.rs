@@ -7,9 +7,9 @@ mod args;
 
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::client::Tool;
 use crate::error::Error;
 use crate::plan::Plan;
-use crate::target::Tool;
 
 /// The call that is made over and over.
 #[derive(Clone, Debug)]

@@ -14,17 +14,17 @@ use thiserror::Error as ThisError;
 
 use self::service::Service;
 use self::words::Subject;
+use crate::asked::Defaults;
+use crate::client::{Speak, Target};
 use crate::control::Control;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::floor::Floor;
 use crate::pin::pinned;
-use crate::plan::{Plan, Speak};
-use crate::report::Run;
+use crate::plan::Plan;
+use crate::results::{Contest, Environment, Role, Run};
 use crate::run::run;
-use crate::spec::{Defaults, Spec, SpecError};
-use crate::target::Target;
-use crate::verdict::{Contest, PAIRS_MIN, Role};
+use crate::spec::{Spec, SpecError};
+use crate::verdict::PAIRS_MIN;
 
 /// Most targets at once.
 const TARGETS_MAX: usize = 16;
@@ -204,7 +204,7 @@ fn shorten(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Until;
+    use crate::spec::Until;
 
     fn spec(targets: &[&str]) -> ContestSpec {
         ContestSpec {

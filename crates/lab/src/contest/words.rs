@@ -4,8 +4,7 @@ use std::path::Path;
 
 use mcplane_process::Command;
 
-use crate::plan::Speak;
-use crate::target::{Address, Remote, Served, Target, Transport};
+use crate::client::{Address, Remote, Served, Speak, Target, Transport};
 
 /// Where a server's command goes in that of a gateway.
 const SERVER: &str = "{server}";

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use super::{Responder, Writes, serve, web};
-use crate::target::Transport;
+use crate::client::Transport;
 
 /// Reads its template from stdin, listens, prints the URL as the one line on stdout, and answers
 /// until stdin ends. `listen` is `HOST:PORT` (port 0 picks one) or, for Unix sockets, `unix:PATH`;

@@ -20,9 +20,9 @@ use bytes::Bytes;
 use mcplane_process::Command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
+use crate::client::{MEMORY_BYTES, Served, Site, Stream, Target, Transport};
 use crate::error::Error;
 use crate::plan::Plan;
-use crate::target::{MEMORY_BYTES, Served, Site, Stream, Target, Transport};
 
 pub use listen::{serve_listening, socket_path};
 pub use relay::{RelayThreads, serve_relay};

@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use tokio_websockets::{Message, ServerBuilder};
 
 use super::Responder;
-use crate::target::{SUBPROTOCOL, Transport};
+use crate::client::{SUBPROTOCOL, Transport};
 
 /// Answers of one event stream that wait to be written. Its client has that many calls in flight at
 /// most.

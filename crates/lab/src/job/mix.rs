@@ -8,11 +8,13 @@ use tokio::time::sleep;
 
 use super::{Job, Tried};
 use crate::choose::{Call, choose};
+use crate::client::{Connection, Peer, Tool};
 use crate::error::Error;
 use crate::load::{Check, Expect, Kind, Template, fault, fill, is_numbered};
 use crate::plan::Plan;
+use crate::record::PerTool;
+use crate::results::ToolResults;
 use crate::stats::Rng;
-use crate::target::{Connection, Peer, Tool};
 
 /// One template, tried once.
 struct First {
@@ -160,4 +162,25 @@ pub(super) fn notes(kinds: &[Kind]) -> Vec<String> {
         ));
     }
     notes
+}
+
+impl ToolResults {
+    /// One for each kind of call, in the order of the plan.
+    pub(crate) fn all(kinds: &[Kind], seen: &[PerTool]) -> Vec<Self> {
+        let none = PerTool::default();
+        let of = |(index, kind): (usize, &Kind)| {
+            let seen = seen.get(index).unwrap_or(&none);
+            Self {
+                name: kind.tool.clone(),
+                weight: kind.weight,
+                check: kind.check.to_owned(),
+                calls_sent: seen.sent,
+                calls_ok: seen.latencies.count(),
+                errors: seen.errors,
+                latency: seen.latencies.summary(),
+                latency_histogram: seen.latencies.encode(),
+            }
+        };
+        kinds.iter().enumerate().map(of).collect()
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::{Audit, Finding, Severity};
-use crate::report::Style;
+use crate::text::Style;
 
 /// Columns of the widest line.
 const WIDTH: usize = 100;

@@ -1,8 +1,6 @@
-//! Waking up at an instant, finer than the runtime's millisecond, and the time that this thread works.
+//! Waking up at an instant, finer than the runtime's millisecond.
 
-use std::time::Duration;
-
-pub(crate) use os::{Alarm, cpu_time, sharpen};
+pub(crate) use os::{Alarm, sharpen};
 
 #[cfg(target_os = "linux")]
 mod os {
@@ -15,8 +13,8 @@ mod os {
 
     use rustix::thread::set_current_timer_slack;
     use rustix::time::{
-        ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec,
-        clock_gettime, timerfd_create, timerfd_settime,
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
     };
     use tokio::io::{AsyncRead, ReadBuf};
     use tokio::net::unix::pipe::Receiver;
@@ -68,11 +66,6 @@ mod os {
         // A refusal leaves the pacing coarser, which is measured.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
     }
-
-    /// The CPU time that this thread has used.
-    pub(crate) fn cpu_time() -> Option<Duration> {
-        Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).ok()
-    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -80,7 +73,7 @@ mod os {
     use std::io;
     use std::pin::Pin;
     use std::task::{Context, Poll};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use tokio::time::{Sleep, sleep_until};
 
@@ -108,22 +101,12 @@ mod os {
 
     /// Nothing to do.
     pub(crate) fn sharpen() {}
-
-    /// Not known here.
-    pub(crate) fn cpu_time() -> Option<Duration> {
-        None
-    }
-}
-
-/// The CPU time that this thread has used since an earlier reading.
-pub(crate) fn cpu_since(before: Option<Duration>) -> Option<Duration> {
-    cpu_time().zip(before).map(|(now, before)| now.saturating_sub(before))
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::future::poll_fn;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -138,7 +121,5 @@ mod tests {
             poll_fn(|cx| alarm.poll_at(at, cx)).await.unwrap();
             assert!(Instant::now() >= at);
         }
-        let before = cpu_time();
-        assert!(before.is_some() && cpu_since(before).is_some());
     }
 }

@@ -5,52 +5,10 @@
 //! with exponential steps, and maps them through `Λ⁻¹` (Çinlar 1975, inversion), which holds for
 //! a rate that changes as well.
 
-use std::str::FromStr;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::spec::duration;
-
-/// The arrivals of an open loop.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[allow(clippy::exhaustive_structs, reason = "plain data that the caller fills in")]
-pub struct Arrivals {
-    /// How many, and when.
-    #[serde(flatten)]
-    pub shape: Shape,
-    /// How they are spread.
-    pub spacing: Spacing,
-    /// What the random spacing begins from: the same seed gives the same instants.
-    pub seed: u64,
-}
-
-/// How the rate goes.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[serde(tag = "shape", rename_all = "snake_case")]
-#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
-pub enum Shape {
-    /// The same all the time.
-    Rate {
-        /// Calls per second.
-        per_s: f64,
-    },
-    /// Evenly from one rate to another over the whole run.
-    Ramp {
-        /// Calls per second at the start.
-        from_per_s: f64,
-        /// Calls per second at the end.
-        to_per_s: f64,
-    },
-    /// Many calls at once, again and again, the first ones at the start.
-    Burst {
-        /// Calls of one burst.
-        calls: u64,
-        /// Nanoseconds from one burst to the next.
-        every_ns: u64,
-    },
-}
+use crate::results::{Arrivals, Shape, Spacing};
+use crate::text::duration;
 
 impl Shape {
     /// `50/1s`: 50 calls every second.
@@ -75,44 +33,6 @@ impl Shape {
         let form = || "not of the form N..N, such as 100..2000".to_owned();
         let (from_per_s, to_per_s) = rates.ok_or_else(form)?;
         Ok(Self::Ramp { from_per_s, to_per_s })
-    }
-}
-
-/// How arrivals are spread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
-pub enum Spacing {
-    /// Evenly.
-    #[default]
-    Constant,
-    /// As those of many callers who do not know of each other.
-    Poisson,
-}
-
-impl FromStr for Spacing {
-    type Err = String;
-
-    /// The name that results have for it.
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "constant" => Ok(Self::Constant),
-            "poisson" => Ok(Self::Poisson),
-            _ => Err("constant or poisson".to_owned()),
-        }
-    }
-}
-
-impl Arrivals {
-    /// Calls per second, averaged over the run.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "a rate needs no more digits")]
-    pub fn rate_per_s(&self) -> f64 {
-        match self.shape {
-            Shape::Rate { per_s } => per_s,
-            Shape::Ramp { from_per_s, to_per_s } => f64::midpoint(from_per_s, to_per_s),
-            Shape::Burst { calls, every_ns } => calls as f64 * 1e9 / every_ns as f64,
-        }
     }
 }
 

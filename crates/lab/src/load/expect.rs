@@ -7,9 +7,9 @@ use mcplane_proto::message::{Kind, Part};
 use mcplane_proto::{Id, Message};
 use serde_json::Value;
 
-use crate::error::shorten;
+use crate::client::{Failure, UNSTAMPED, stamp, stamps};
 use crate::record::Fault;
-use crate::target::{Failure, UNSTAMPED, stamp, stamps};
+use crate::text::shorten;
 
 /// How closely results are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use mcplane_proto::{Id, Message};
 
 use super::expect::Expect;
 use super::template::{Source, mark};
+use crate::client::Call;
 use crate::stats::Rng;
-use crate::target::Call;
 
 /// One kind of call that was tried and works.
 #[derive(Clone, Debug)]

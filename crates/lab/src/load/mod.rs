@@ -28,20 +28,18 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-pub(crate) use alarm::{cpu_since, cpu_time, sharpen};
-pub use arrival::{Arrivals, Shape, Spacing};
+pub(crate) use alarm::sharpen;
 pub(crate) use arrival::{Course, Schedule};
 pub(crate) use expect::{Check, Expect, fault};
 pub(crate) use mix::Kind;
 pub(crate) use session::{Outcome, Session};
-pub use template::Template;
+pub use template::{NUMBER, Template};
 pub(crate) use template::{fill, is_numbered, sized};
-pub use think::Think;
 
 use crate::control::Control;
-use crate::observe::Gauge;
-use crate::plan::Until;
+use crate::observe::{Gauge, cpu_since, cpu_time};
 use crate::record::{Seconds, Tally, Total};
+use crate::spec::Until;
 
 /// One stretch of load: when it began and when it is over.
 pub(crate) struct Phase {

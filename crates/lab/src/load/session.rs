@@ -22,10 +22,11 @@ use super::expect::{Expect, Incoming};
 use super::mix::{Kind, Mix};
 use super::pace::Pace;
 use super::slots::{Out, Owner, Slots};
-use super::think::{Think, Thinkers};
-use crate::error::shorten;
+use super::think::Thinkers;
+use crate::client::{Arrival, Call, Connection, Failure, Lost};
 use crate::record::{Fault, tool};
-use crate::target::{Arrival, Call, Connection, Failure, Lost};
+use crate::results::Think;
+use crate::text::shorten;
 
 /// How often a session looks for calls that took too long, at most.
 const TICK_MS_MAX: u64 = 50;

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-use crate::plan::NUMBER;
+use crate::client::UNSTAMPED;
 use crate::stats::Rng;
-use crate::target::UNSTAMPED;
+
+/// What stands for the number of a call in arguments that are to differ from call to call.
+pub const NUMBER: &str = "{n}";
 
 /// Most keys of a Zipf distribution.
 const KEYS_MAX: usize = 1_000_000;

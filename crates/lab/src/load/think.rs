@@ -6,21 +6,9 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::alarm::Alarm;
+use crate::results::Think;
 use crate::stats::Rng;
-
-/// How long users think.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[allow(clippy::exhaustive_structs, reason = "plain data that the caller fills in")]
-pub struct Think {
-    /// The mean, in nanoseconds.
-    pub mean_ns: u64,
-    /// Whether times are drawn from an exponential distribution; otherwise all are the mean.
-    pub exponential: bool,
-}
 
 /// The users of one session who think.
 pub(super) struct Thinkers {

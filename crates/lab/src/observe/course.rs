@@ -3,75 +3,16 @@
 use std::time::Duration;
 
 use mcplane_process::observe::Usage;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::Spent;
-use crate::run::ns;
+use crate::record::ns;
+use crate::results::ResourceSecond;
 
 /// Most rows that are kept. A longer run has longer ones: their length doubles.
 const ROWS_MAX: usize = 600;
 
 /// The first length of a row.
 const LENGTH: Duration = Duration::from_secs(1);
-
-/// What a process tree used in one interval of its side's measured time, the slices joined end to
-/// end. Times and counts are sums over the interval, the rest the greatest that was seen in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ResourceSecond {
-    /// When it began, in nanoseconds of measured time.
-    pub start_ns: u64,
-    /// How long it was, in nanoseconds: about a second, or 2, 4, … in a run of more than 600, 1,200,
-    /// … seconds. It ends with a look at the processes, and so at no round figure.
-    pub length_ns: u64,
-    /// CPU time in user mode, in nanoseconds.
-    pub cpu_user_ns: u64,
-    /// CPU time in the kernel, in nanoseconds.
-    pub cpu_system_ns: u64,
-    /// Resident memory in bytes.
-    pub rss_bytes: u64,
-    /// The same with each shared page split among its users, in bytes; `None` where it was not read.
-    pub pss_bytes: Option<u64>,
-    /// Open file descriptors.
-    pub fds: u64,
-    /// Threads.
-    pub threads: u64,
-    /// Processes.
-    pub processes: u64,
-    /// Context switches: a thread waited, or was taken off the CPU.
-    pub ctx_switches: u64,
-}
-
-impl ResourceSecond {
-    /// CPU time by time: 1 is one core at work throughout.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
-    pub fn cores(&self) -> f64 {
-        (self.cpu_user_ns + self.cpu_system_ns) as f64 / self.length_ns.max(1) as f64
-    }
-
-    fn see(&mut self, usage: &Usage) {
-        self.rss_bytes = self.rss_bytes.max(usage.rss_bytes);
-        self.pss_bytes = self.pss_bytes.max(usage.pss_bytes);
-        self.fds = self.fds.max(usage.fds);
-        self.threads = self.threads.max(usage.threads);
-        self.processes = self.processes.max(usage.processes);
-    }
-
-    /// Adds the row after it.
-    fn merge(&mut self, next: &Self) {
-        self.length_ns += next.length_ns;
-        self.cpu_user_ns += next.cpu_user_ns;
-        self.cpu_system_ns += next.cpu_system_ns;
-        self.ctx_switches += next.ctx_switches;
-        self.rss_bytes = self.rss_bytes.max(next.rss_bytes);
-        self.pss_bytes = self.pss_bytes.max(next.pss_bytes);
-        self.fds = self.fds.max(next.fds);
-        self.threads = self.threads.max(next.threads);
-        self.processes = self.processes.max(next.processes);
-    }
-}
 
 /// The rows of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,6 +90,29 @@ impl Course {
             Some(row)
         };
         self.rows = self.rows.chunks(2).filter_map(merged).collect();
+    }
+}
+
+impl ResourceSecond {
+    fn see(&mut self, usage: &Usage) {
+        self.rss_bytes = self.rss_bytes.max(usage.rss_bytes);
+        self.pss_bytes = self.pss_bytes.max(usage.pss_bytes);
+        self.fds = self.fds.max(usage.fds);
+        self.threads = self.threads.max(usage.threads);
+        self.processes = self.processes.max(usage.processes);
+    }
+
+    /// Adds the row after it.
+    fn merge(&mut self, next: &Self) {
+        self.length_ns += next.length_ns;
+        self.cpu_user_ns += next.cpu_user_ns;
+        self.cpu_system_ns += next.cpu_system_ns;
+        self.ctx_switches += next.ctx_switches;
+        self.rss_bytes = self.rss_bytes.max(next.rss_bytes);
+        self.pss_bytes = self.pss_bytes.max(next.pss_bytes);
+        self.fds = self.fds.max(next.fds);
+        self.threads = self.threads.max(next.threads);
+        self.processes = self.processes.max(next.processes);
     }
 }
 

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use mcplane_process::observe::{Tree, Usage};
 
-use super::{ResourceSecond, Resources, Spent};
+use super::cpu::{cpu_since, cpu_time};
+use super::{Seen, Spent};
 use crate::control::Control;
-use crate::load::{cpu_since, cpu_time};
+use crate::results::ResourceSecond;
 
 /// A look with the PSS, which keeps the process from mapping memory, is followed by so many times its
 /// CPU time without one.
@@ -21,12 +22,12 @@ const PSS_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     pids: Vec<u32>,
-    seen: Mutex<Seen>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    resources: Resources,
+struct State {
+    seen: Seen,
     /// The last look of the slice that runs; `None` between slices.
     last: Option<(Instant, Usage)>,
     /// The last row that is over, until the observer shows it.
@@ -35,7 +36,7 @@ struct Seen {
 
 impl Gauge {
     pub(crate) fn new(pids: Vec<u32>) -> Arc<Self> {
-        Arc::new(Self { pids, seen: Mutex::default() })
+        Arc::new(Self { pids, state: Mutex::default() })
     }
 
     /// What the processes use now; `None` if there is none or no `/proc`.
@@ -48,7 +49,7 @@ impl Gauge {
     pub(crate) fn begin(&self) -> Option<Usage> {
         let usage = self.usage(Tree::glance);
         // Reading took time, before the slice.
-        self.seen().last = usage.map(|usage| (Instant::now(), usage));
+        self.state().last = usage.map(|usage| (Instant::now(), usage));
         usage
     }
 
@@ -56,11 +57,11 @@ impl Gauge {
     pub(crate) fn end(&self) -> Option<Usage> {
         let at = Instant::now();
         let usage = self.usage(Tree::glance);
-        let mut seen = self.seen();
+        let mut state = self.state();
         if let Some(usage) = &usage {
-            seen.step(at, usage);
+            state.step(at, usage);
         }
-        seen.last = None;
+        state.last = None;
         usage
     }
 
@@ -72,27 +73,27 @@ impl Gauge {
             false => self.usage(Tree::glance),
         };
         let Some(usage) = usage else { return };
-        let mut seen = self.seen();
-        seen.resources.see(&usage);
-        seen.step(at, &usage);
-        let row = seen.fresh.take();
-        drop(seen);
+        let mut state = self.state();
+        state.seen.look(&usage);
+        state.step(at, &usage);
+        let row = state.fresh.take();
+        drop(state);
         if let (Some(row), Some(control)) = (row, control) {
             control.show_resources(&row);
         }
     }
 
     /// What was seen; from now on it is seen anew.
-    pub(super) fn take(&self) -> Resources {
-        std::mem::take(&mut self.seen().resources)
+    pub(super) fn take(&self) -> Seen {
+        std::mem::take(&mut self.state().seen)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl State {
     /// Time has passed since the last look, if a slice runs.
     fn step(&mut self, at: Instant, usage: &Usage) {
         let Some((before, was)) = self.last else { return };
@@ -102,7 +103,7 @@ impl Seen {
             return;
         }
         self.last = Some((at, *usage));
-        let row = self.resources.course.add(time, &Spent::between(&was, usage), usage);
+        let row = self.seen.course.add(time, &Spent::between(&was, usage), usage);
         self.fresh = row.or(self.fresh);
     }
 }

@@ -24,13 +24,12 @@ use std::process::{Command as StdCommand, Stdio};
 use std::time::Duration;
 
 use mcplane_process::Command;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use self::stacks::Stacks;
 pub use self::stages::Stages;
 use self::tool::Tool;
 use crate::plan::Plan;
+pub use crate::spec::Profiled as Kind;
 
 /// Longest output of a profiler that is read, in bytes, for each process.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -43,20 +42,6 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long a profiler may take to write what it knows, once the server is to stop.
 const STOP: Duration = Duration::from_secs(30);
-
-/// What a profiler looks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "Profiled")]
-#[allow(clippy::exhaustive_enums, reason = "there are these three")]
-pub enum Kind {
-    /// Where the time goes.
-    Cpu,
-    /// Who holds the memory when most is held.
-    Heap,
-    /// How long a server on mcplane reads, parses, validates, queues, handles and writes.
-    Stages,
-}
 
 /// A profiler that a command is run under.
 #[derive(Clone, Debug)]

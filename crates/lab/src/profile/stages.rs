@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Latencies, Latency};
-use crate::report::terminal::{ns, time};
+use crate::results::{Latencies, Latency};
+use crate::text::{ns, time};
 
 /// What tells a server where to write: the beginning of a file's name.
 pub(super) const ENV: &str = "MCPLANE_STAGES";

@@ -1,94 +1,24 @@
 //! What was seen: latencies, errors by kind, calls in flight.
 //!
 //! * `counts` — what one holds, packed.
-//! * `latency` — the histogram and its figures.
+//! * `figures` — the same as a result tells it.
 //! * `paced` — what an open loop knows beyond that.
 //! * `seconds` — the same second by second.
 //! * `tools` — the same of each tool of a mix.
 //! * [`Errors`], [`InFlight`], [`Tally`] — this file.
 
 mod counts;
-mod latency;
+mod figures;
 mod paced;
 mod seconds;
 mod tools;
 
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-pub(crate) use latency::QUANTILES;
-pub use latency::{Latencies, Latency, samples_min};
+use crate::results::{Errors, Latencies};
 pub(crate) use paced::Paced;
 pub(crate) use seconds::{Interval, Seconds};
 pub(crate) use tools::{PerTool, tool};
-
-/// Calls that failed, by kind. None of them counts as a success anywhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Errors {
-    /// The connection ended with the call unanswered, or a line came that answers no call of ours:
-    /// not JSON, an unknown id, a second answer.
-    pub transport: u64,
-    /// A JSON-RPC error.
-    pub json_rpc: u64,
-    /// A result with `isError: true`.
-    pub is_error: u64,
-    /// No answer within the time limit.
-    pub timeout: u64,
-    /// A result that differs from the first one.
-    pub wrong_content: u64,
-}
-
-impl Errors {
-    /// All of them.
-    #[must_use]
-    pub const fn total(&self) -> u64 {
-        self.transport + self.json_rpc + self.is_error + self.timeout + self.wrong_content
-    }
-
-    /// How often each kind was seen, by its name.
-    #[must_use]
-    pub const fn kinds(&self) -> [(&'static str, u64); 5] {
-        [
-            ("transport", self.transport),
-            ("JSON-RPC", self.json_rpc),
-            ("isError", self.is_error),
-            ("timeout", self.timeout),
-            ("wrong content", self.wrong_content),
-        ]
-    }
-
-    pub(crate) const fn count(&mut self, fault: Fault) {
-        let counter = match fault {
-            Fault::Transport => &mut self.transport,
-            Fault::JsonRpc => &mut self.json_rpc,
-            Fault::IsError => &mut self.is_error,
-            Fault::Timeout => &mut self.timeout,
-            Fault::WrongContent => &mut self.wrong_content,
-        };
-        *counter += 1;
-    }
-
-    pub(crate) const fn merge(&mut self, other: &Self) {
-        self.transport += other.transport;
-        self.json_rpc += other.json_rpc;
-        self.is_error += other.is_error;
-        self.timeout += other.timeout;
-        self.wrong_content += other.wrong_content;
-    }
-}
-
-/// The kinds of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Transport,
-    JsonRpc,
-    IsError,
-    Timeout,
-    WrongContent,
-}
 
 /// Calls in flight as they were, not as they were meant to be.
 #[derive(Clone, Debug)]
@@ -290,6 +220,33 @@ impl Total {
         }
         self.ok() as f64 / self.wall.as_secs_f64()
     }
+}
+
+/// The kinds of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Transport,
+    JsonRpc,
+    IsError,
+    Timeout,
+    WrongContent,
+}
+
+impl Errors {
+    pub(crate) const fn count(&mut self, fault: Fault) {
+        let counter = match fault {
+            Fault::Transport => &mut self.transport,
+            Fault::JsonRpc => &mut self.json_rpc,
+            Fault::IsError => &mut self.is_error,
+            Fault::Timeout => &mut self.timeout,
+            Fault::WrongContent => &mut self.wrong_content,
+        };
+        *counter += 1;
+    }
+}
+
+pub(crate) fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

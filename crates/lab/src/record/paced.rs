@@ -1,8 +1,7 @@
 //! What an open loop knows beyond latencies from the intended start: how its schedule was kept.
 
+use crate::results::Latencies;
 use std::time::Duration;
-
-use super::Latencies;
 
 /// A call that begins later than this after its intended start is late.
 const LATE: Duration = Duration::from_millis(1);

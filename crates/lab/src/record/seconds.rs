@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::Fault;
 use super::counts::Counts;
-use super::{Errors, Fault, Latencies};
+use crate::results::{Errors, Latencies};
 
 /// Most intervals that are kept. A longer run has longer ones: their length doubles.
 const INTERVALS_MAX: u64 = 600;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Errors, Fault, Latencies};
+use super::Fault;
+use crate::results::{Errors, Latencies};
 
 /// The calls of one tool.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,8 @@
 //! CSV (RFC 4180) in cMCP's column schema: one row for each run, each floor, each kind of call of a
 //! mix, and each step of a cold start.
 
-use super::document::{Document, File, called, load, load_word};
-use super::{Results, Run, ToolResults};
-use crate::cold::Spread;
-use crate::record::Latency;
+use super::document::{Document, File};
+use crate::results::{Latency, Results, Run, Spread, ToolResults, Words};
 
 /// cMCP's columns.
 const COLUMNS: &str = "bench,iterations,wall_ms,throughput_per_s,min_us,p50_us,p95_us,p99_us,p999_us,max_us,mean_us,extra";
@@ -17,14 +15,14 @@ impl Document {
         let mut out = format!("{COLUMNS}\n");
         for (_, file, run) in self.runs() {
             let (plan, target) = (&run.plan, &run.target);
-            let on = format!("{}_{}", word(&target.transport), load_word(run));
-            let bench = format!("{}_{on}", word(called(run)));
+            let on = format!("{}_{}", word(&target.transport), run.plan.load_in(Words::Name));
+            let bench = format!("{}_{on}", word(run.called()));
             let said = |results: &Results, target: &str| {
                 format!(
                     "transport={} tool={} load={} sessions={} errors={}{} target={target} time={}",
                     run.target.transport,
-                    called(run),
-                    load(run).replace(' ', "_"),
+                    run.called(),
+                    run.load().replace(' ', "_"),
                     plan.sessions,
                     results.errors.total(),
                     more(run, results),
@@ -73,7 +71,7 @@ fn kind_row(out: &mut String, bench: &str, (run, file): (&Run, &File), of: &Tool
         of.name,
         of.weight,
         of.check,
-        load(run).replace(' ', "_"),
+        run.load().replace(' ', "_"),
         of.errors.total(),
         run.target.target,
         file.environment.time

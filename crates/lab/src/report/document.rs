@@ -1,20 +1,12 @@
 //! Result files, read back, and what they hold in the order in which it is shown.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use super::found::named;
-use super::markup::short;
-use super::terminal::{count, rate, short_time};
-use super::{Missing, PlanInfo, Report, Run};
-use crate::cold::ColdStart;
-use crate::environment::Environment;
-use crate::ladder::Ladder;
-use crate::limit::Found;
-use crate::load::{Arrivals, Shape, Spacing, Think};
-use crate::record::Latencies;
-use crate::verdict::{Checked, Contest, Side};
+use crate::results::{
+    Checked, ColdStart, Contest, Environment, Found, Ladder, Latencies, Missing, Report, Run, Side,
+};
+use crate::text::short;
 
 /// Most result files of one document.
 pub const FILES_MAX: usize = 64;
@@ -222,7 +214,7 @@ impl<'a> Group<'a> {
         for run in &file.runs {
             let target = &run.target;
             let key = (&target.target, &target.transport, &target.revision, &run.plan.tool);
-            let one = Load { name: load(run), runs: vec![run] };
+            let one = Load { name: run.load(), runs: vec![run] };
             match groups.iter_mut().find(|(other, _)| *other == key) {
                 Some((_, group)) => group.loads.push(one),
                 None => {
@@ -275,132 +267,4 @@ fn about(run: &Run) -> String {
         target.call_bytes,
         target.result_bytes
     )
-}
-
-/// The tool that was called; of a mix, that it was one.
-pub(super) const fn called(run: &Run) -> &str {
-    if run.results.tools.is_empty() { run.plan.tool.as_str() } else { "mix" }
-}
-
-/// The load of a run in words: `32 in flight`, `1,000/s`, `ramp 100..2,000/s`.
-pub(crate) fn load(run: &Run) -> String {
-    let Some(arrivals) = &run.plan.arrivals else {
-        return format!("{} in flight{}", in_flight(run), thinking(&run.plan));
-    };
-    let shape = match arrivals.shape {
-        Shape::Rate { per_s } => format!("{}/s", rate(per_s)),
-        Shape::Ramp { from_per_s, to_per_s } => {
-            format!("ramp {}..{}/s", rate(from_per_s), rate(to_per_s))
-        }
-        Shape::Burst { calls, every_ns } => {
-            #[allow(clippy::cast_precision_loss, reason = "three digits are printed")]
-            let every = short_time(every_ns as f64);
-            format!("burst of {} every {every}", count(calls))
-        }
-    };
-    match arrivals.spacing {
-        Spacing::Constant => shape,
-        Spacing::Poisson => format!("{shape} poisson"),
-    }
-}
-
-/// How long users think, behind the number in flight: `, thinking 5 ms`.
-pub(super) fn thinking(plan: &PlanInfo) -> String {
-    let Some(Think { mean_ns, exponential }) = plan.think else { return String::new() };
-    #[allow(clippy::cast_precision_loss, reason = "three digits are printed")]
-    let mean = short_time(mean_ns as f64);
-    format!(", thinking {}{mean}", if exponential { "exponential " } else { "" })
-}
-
-/// The load of a run as a part of a name: `32`, `500_per_s`, `ramp_100_2000_per_s`.
-pub(super) fn load_word(run: &Run) -> String {
-    let time = Duration::from_nanos;
-    let rate = |per_s: f64| (per_s * 1e3).round() / 1e3;
-    let word = match (run.plan.arrivals.map(|of| (of.shape, of.spacing)), run.plan.think) {
-        (None, None) => in_flight(run).to_string(),
-        (None, Some(Think { mean_ns, exponential })) => {
-            let drawn = if exponential { "_exponential" } else { "" };
-            format!("{}_thinking{drawn}_{:?}", in_flight(run), time(mean_ns))
-        }
-        (Some((shape, spacing)), _) => {
-            let shape = match shape {
-                Shape::Rate { per_s } => format!("{}_per_s", rate(per_s)),
-                Shape::Ramp { from_per_s, to_per_s } => {
-                    format!("ramp_{}_{}_per_s", rate(from_per_s), rate(to_per_s))
-                }
-                Shape::Burst { calls, every_ns } => {
-                    format!("burst_{calls}_every_{:?}", time(every_ns))
-                }
-            };
-            shape + if spacing == Spacing::Poisson { "_poisson" } else { "" }
-        }
-    };
-    word.replace(['.', '-'], "_").replace('µ', "u")
-}
-
-/// The load of a run as a number: calls in flight, or due per second, which of random arrivals are a
-/// few more or fewer than meant.
-#[allow(clippy::cast_precision_loss, reason = "a number of calls in flight")]
-pub(crate) fn size(run: &Run) -> f64 {
-    let is_whole = !run.interrupted && run.broken.is_none();
-    let due = due_per_s(run).filter(|_| is_whole);
-    match (run.plan.arrivals, due) {
-        (None, _) => in_flight(run) as f64,
-        (Some(Arrivals { spacing: Spacing::Poisson, .. }), Some(due)) => due,
-        (Some(arrivals), _) => arrivals.rate_per_s(),
-    }
-}
-
-/// Calls that were due per second.
-pub(super) fn due_per_s(run: &Run) -> Option<f64> {
-    let length = run.plan.duration_ns.unwrap_or(run.results.wall_ns);
-    Some(run.results.open.as_ref()?.due_per_s(Duration::from_nanos(length)))
-}
-
-/// Calls in flight that were asked for. A file may hold any number.
-pub(super) const fn in_flight(run: &Run) -> usize {
-    run.plan.concurrency.saturating_mul(run.plan.sessions)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::tests::{begun_at, sample};
-
-    #[test]
-    fn every_load_has_a_name_of_its_own() {
-        let opened = |shape, spacing| {
-            let mut run = begun_at(300.0, 100, 0);
-            run.plan.arrivals = Some(Arrivals { shape, spacing, seed: 1 });
-            run
-        };
-        let thinking = |exponential: Option<bool>| {
-            let mut run = sample(100, false);
-            run.plan.concurrency = 32;
-            run.plan.think =
-                exponential.map(|exponential| Think { mean_ns: 5_000_000, exponential });
-            run
-        };
-        let rate = Shape::Rate { per_s: 300.0 };
-        let ramp = Shape::Ramp { from_per_s: 100.0, to_per_s: 2_000.0 };
-        let burst = Shape::Burst { calls: 50, every_ns: 500_000_000 };
-        for (run, words, word) in [
-            (opened(rate, Spacing::Constant), "300/s", "300_per_s"),
-            (opened(rate, Spacing::Poisson), "300/s poisson", "300_per_s_poisson"),
-            (opened(ramp, Spacing::Constant), "ramp 100..2,000/s", "ramp_100_2000_per_s"),
-            (opened(burst, Spacing::Constant), "burst of 50 every 500 ms", "burst_50_every_500ms"),
-            (thinking(None), "32 in flight", "32"),
-            (thinking(Some(false)), "32 in flight, thinking 5 ms", "32_thinking_5ms"),
-            (
-                thinking(Some(true)),
-                "32 in flight, thinking exponential 5 ms",
-                "32_thinking_exponential_5ms",
-            ),
-        ] {
-            assert_eq!((load(&run).as_str(), load_word(&run).as_str()), (words, word));
-        }
-        // A hundred calls in a second, of three hundred that were meant.
-        let random = opened(rate, Spacing::Poisson);
-        assert_eq!((size(&random), size(&opened(rate, Spacing::Constant))), (100.0, 300.0));
-    }
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Run;
 use super::csv::word;
-use super::document::{Document, File, in_flight, load_word};
+use super::document::{Document, File};
+use crate::results::{Run, Shape, Words};
 
 /// The version of the suite whose schema this is.
 const SUITE: &str = "1.5.0";
@@ -80,7 +80,7 @@ fn result(file: &File, run: &Run) -> Value {
         "transport": word(&target.transport),
         "duration_s": seconds(of.wall_ns),
         "operations": of.calls_ok,
-        "workers": in_flight(run),
+        "workers": run.plan.in_flight(),
         "throughput_msg_per_s": of.throughput_per_s,
         "latency_p50_us": us(latency.p50_ns),
         "latency_p95_us": us(latency.p95_ns),
@@ -102,7 +102,7 @@ fn result(file: &File, run: &Run) -> Value {
         let answered = [errors.json_rpc, errors.is_error, errors.wrong_content];
         let received = answered.into_iter().fold(of.calls_ok, u64::saturating_add);
         let connections = match target.transport.as_str() {
-            "http" | "sse" => in_flight(run),
+            "http" | "sse" => run.plan.in_flight(),
             _ => run.plan.sessions,
         };
         fields.insert("connections".to_owned(), json!(connections));
@@ -121,7 +121,7 @@ fn result(file: &File, run: &Run) -> Value {
 fn workload(run: &Run) -> String {
     let pattern = match &run.plan.arrivals {
         // The load says so itself.
-        Some(arrivals) if matches!(arrivals.shape, crate::load::Shape::Burst { .. }) => "",
+        Some(arrivals) if matches!(arrivals.shape, Shape::Burst { .. }) => "",
         _ => "sustained_",
     };
     let bytes = run.target.call_bytes;
@@ -129,7 +129,7 @@ fn workload(run: &Run) -> String {
         1024.. if bytes.is_multiple_of(1024) => format!("{}kib", bytes / 1024),
         _ => format!("{bytes}b"),
     };
-    format!("{}_{pattern}{}_{payload}", word(&run.target.transport), load_word(run))
+    format!("{}_{pattern}{}_{payload}", word(&run.target.transport), run.plan.load_in(Words::Name))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]

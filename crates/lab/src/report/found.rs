@@ -3,16 +3,10 @@
 
 use std::fmt::Write;
 
-use super::Run;
-use super::document::{Document, File, due_per_s, load};
-use super::markup::short;
-use super::terminal::{count, ns, rate, time};
-use super::tools::ToolResults;
+use super::document::{Document, File};
 use super::words::Mood;
-use crate::cold::{ColdStart, Spread};
-use crate::ladder::Ladder;
-use crate::limit::{Found, Probe};
-use crate::verdict::Checked;
+use crate::results::{Checked, ColdStart, Found, Ladder, Probe, Run, Spread, ToolResults};
+use crate::text::{count, ns, rate, short, time};
 
 /// A cell: its text, and whether it tells of a failure.
 pub(super) type Cell = (String, bool);
@@ -96,7 +90,7 @@ pub(super) fn limit_text(found: &Found) -> String {
 
 /// Whether the rate of a run, meant or due, is the one that holds, or the one that does not.
 pub(super) fn outcome(found: &Found, run: &Run) -> Option<bool> {
-    let rates = [Some(run.plan.arrivals?.rate_per_s()), due_per_s(run)];
+    let rates = [Some(run.plan.arrivals?.rate_per_s()), run.due_per_s()];
     let is = |bound: f64| rates.iter().flatten().any(|rate| (rate / bound - 1.0).abs() < 1e-9);
     match (found.limit_per_s.is_some_and(is), found.fails_at_per_s.is_some_and(is)) {
         (true, _) => Some(true),
@@ -108,8 +102,8 @@ pub(super) fn outcome(found: &Found, run: &Run) -> Option<bool> {
 /// The load of a run, and whether it is the one that a search found not to hold.
 pub(super) fn named(run: &Run, limit: Option<&Found>) -> String {
     match limit.and_then(|found| outcome(found, run)) {
-        Some(false) => format!("{}, which does not hold", load(run)),
-        _ => load(run),
+        Some(false) => format!("{}, which does not hold", run.load()),
+        _ => run.load(),
     }
 }
 
@@ -216,9 +210,10 @@ fn at(value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Environment;
-    use crate::report::tests::{HOSTILE, begun_at, elements, sample};
-    use crate::report::{Report, Style};
+    use crate::report::Style;
+    use crate::report::tests::{HOSTILE, elements};
+    use crate::results::tests::{begun_at, sample};
+    use crate::results::{Environment, Report};
 
     fn quiet() -> Environment {
         let mut environment = Environment::look();
@@ -326,7 +321,7 @@ mod tests {
         let said = &read(&Report::new(quiet(), runs.to_vec())).words()[0].text;
         assert!(said.contains(" at 50.00/s, 100/s, 200/s, 400/s, in an open loop"), "{said}");
         let mut run = sample(100, false);
-        run.plan.think = Some(crate::load::Think { mean_ns: 5_000_000, exponential: true });
+        run.plan.think = Some(crate::results::Think { mean_ns: 5_000_000, exponential: true });
         let said = &read(&Report::new(quiet(), vec![run])).words()[0].text;
         let of = "with 1 in flight, thinking exponential 5 ms, in a closed loop: each call began when \
                   another had ended and its user had thought.";

@@ -3,13 +3,10 @@
 
 use std::fmt::Write;
 
-use super::Run;
-use super::document::{Document, File, called, load};
+use super::document::{Document, File};
 use super::found::limit_text;
 use super::markup::e;
-use crate::cold::{ColdStart, Spread};
-use crate::limit::Found;
-use crate::verdict::Checked;
+use crate::results::{Checked, ColdStart, Found, Run, Spread};
 
 impl Document {
     /// A suite for each file and a test case for each run. A run fails by failed calls, by breaking off
@@ -94,14 +91,14 @@ fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), asserted: &[
         out,
         "<testcase classname=\"bench.{}.{}\" name=\"{}\" time=\"{time_s:.3}\">\n<properties>",
         e(&run.target.transport),
-        e(called(run)),
+        e(run.called()),
         e(name)
     );
     let number = |value: Option<u64>| value.map(|value| value.to_string());
     let open = of.open.as_ref();
     let properties = [
         ("target", Some(run.target.target.clone())),
-        ("load", Some(load(run))),
+        ("load", Some(run.load())),
         ("throughput_per_s", Some(of.throughput_per_s.to_string())),
         ("p50_ns", number(of.latency.p50_ns)),
         ("p95_ns", number(of.latency.p95_ns)),
@@ -258,9 +255,9 @@ fn missing(out: &mut String, sum: &mut Sum, file: &File) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Environment;
-    use crate::report::Report;
-    use crate::report::tests::{elements, hostile, sample};
+    use crate::report::tests::{elements, hostile};
+    use crate::results::tests::sample;
+    use crate::results::{Environment, Report};
 
     #[test]
     fn it_is_well_formed_and_counts_right() {

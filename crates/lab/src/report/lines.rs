@@ -5,9 +5,9 @@ use std::iter::once;
 
 use super::found::named;
 use super::open;
-use super::terminal::{Page, WIDTH, count, ns, rate, time, times};
-use super::{Ratio, Ratios, Run};
-use crate::limit::Found;
+use super::terminal::{Page, WIDTH};
+use crate::results::{Found, Ratio, Ratios, Run};
+use crate::text::{count, ns, rate, time, times};
 
 /// Columns of the name of a run, where there is room.
 const NAME: usize = 22;
@@ -88,9 +88,9 @@ fn cells(run: &Run) -> [String; 10] {
 
 #[cfg(test)]
 mod tests {
-    use crate::environment::Environment;
-    use crate::report::tests::{begun_at, sample};
-    use crate::report::{Ratio, Ratios, Report, Run, Style};
+    use crate::report::Style;
+    use crate::results::tests::{begun_at, sample};
+    use crate::results::{Environment, Ratio, Ratios, Report, Run};
 
     #[test]
     fn columns_are_apart_and_small_ratios_have_digits() {

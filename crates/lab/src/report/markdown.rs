@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use super::document::Document;
 use super::found::Cell;
-use super::markup::{is_unfit, short};
-use super::terminal::{bytes, count, digits, ns, rate, time};
+use super::markup::is_unfit;
+use super::open;
 use super::words::Mood;
-use super::{Ratio, Run, open};
+use crate::results::{Ratio, Run};
+use crate::text::{bytes, count, digits, ns, rate, short, time};
 
 /// Most runs of a chart.
 const BARS_MAX: usize = 24;

@@ -34,15 +34,10 @@ pub(super) fn is_unfit(char: char) -> bool {
         || matches!(char, '\u{fffe}' | '\u{ffff}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The first `chars_max` characters on one line.
-pub(super) fn short(text: &str, chars_max: usize) -> String {
-    let line: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-    super::terminal::cut(&line, chars_max)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::short;
 
     #[test]
     fn nothing_stays_markup() {

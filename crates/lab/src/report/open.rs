@@ -4,8 +4,9 @@ use std::fmt;
 
 use super::document::Document;
 use super::found::Cell;
-use super::terminal::{Page, count, ns, time};
-use super::{Results, Run};
+use super::terminal::Page;
+use crate::results::{Results, Run};
+use crate::text::{count, ns, time};
 
 /// Titles of [`cells`].
 pub(super) const TITLES: [&str; 2] = ["raw p99", "missed"];

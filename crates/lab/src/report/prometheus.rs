@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::csv::word;
-use super::document::{Document, File, called, in_flight, load};
-use super::{Latency, Ratio, Results, Run};
+use super::document::{Document, File};
+use crate::results::{Latency, Ratio, Results, Run};
 
 /// A metric: its name without the prefix, its type, its help, and its samples.
 struct Family {
@@ -34,8 +34,8 @@ impl Document {
                 ("target", target.target.clone()),
                 ("transport", target.transport.clone()),
                 ("revision", target.revision.clone()),
-                ("tool", called(run).to_owned()),
-                ("load", load(run)),
+                ("tool", run.called().to_owned()),
+                ("load", run.load()),
             ]);
             let info = [
                 ("server", target.server.clone().unwrap_or_default()),
@@ -166,7 +166,7 @@ fn one(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) {
         "in_flight_calls",
         "",
         and(labels, [("figure", "asked")]),
-        Some(in_flight(run) as f64),
+        Some(run.plan.in_flight() as f64),
     );
     let interrupted = f64::from(u8::from(run.interrupted));
     add(families, "interrupted", "", labels.to_vec(), Some(interrupted));

@@ -3,15 +3,11 @@
 
 use std::fmt::{self, Write as _};
 
-use super::document::size;
 use super::found::{is_open, knee_text, limit_text, outcome, verdict};
 use super::lines::name;
-use super::terminal::{Page, WIDTH, count, cut, ns, rate, time};
-use super::{Report, Run};
-use crate::cold::ColdStart;
-use crate::ladder::{Ladder, Step};
-use crate::limit::{Found, Probe};
-use crate::verdict::Checked;
+use super::terminal::{Page, WIDTH};
+use crate::results::{Checked, ColdStart, Found, Ladder, Probe, Report, Run, Step};
+use crate::text::{count, cut, ns, rate, time};
 
 /// What the loads of an open loop are.
 const DUE: &str = "due per second";
@@ -83,7 +79,7 @@ impl Page<'_> {
         }
         self.out.push('\n');
         let row = |run| {
-            let (outcome, due) = (outcome(found, run), size(run));
+            let (outcome, due) = (outcome(found, run), run.load_size());
             (format!("{} {}", rate(due), verdict(outcome)), run)
         };
         let rows: Vec<_> = runs.iter().map(row).collect();
@@ -201,13 +197,13 @@ fn turns(ladder: &Ladder, runs: &[Run]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::environment::Environment;
-    use crate::report::tests::{begun_at, sample};
-    use crate::report::{Document, Report, Run, Style};
+    use crate::report::{Document, Style};
+    use crate::results::tests::{begun_at, sample};
+    use crate::results::{Environment, Report, Run};
 
     fn ladder(load: &str, visits: usize, runs: Vec<Run>) -> Report {
         let rung = |run: &Run| {
-            let load = super::size(run);
+            let load = run.load_size();
             serde_json::json!({
                 "load": load, "throughput_per_s": 1.0, "p50_ns": 1, "p99_ns": 1,
                 "errors": run.results.errors,

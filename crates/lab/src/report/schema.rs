@@ -1,8 +1,7 @@
 //! The published JSON Schema of results.
 
+use crate::results::{Report, SCHEMA};
 use serde_json::{Value, json};
-
-use super::{Report, SCHEMA};
 
 /// The JSON Schema of what `mcplane bench --json` writes, generated from the model: [`Report`].
 #[must_use]

@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-use super::document::in_flight;
-use super::terminal::{Page, WIDTH, cut, load, time};
-use super::{Missing, Report, Run};
+use super::terminal::{Page, WIDTH};
+use crate::results::{Missing, Report, Run, Words};
+use crate::text::{cut, time};
 
 impl Page<'_> {
     /// One block of lines for each number of calls in flight, then what went wrong.
@@ -12,12 +12,12 @@ impl Page<'_> {
         if let Some(run) = report.runs.first() {
             self.title(run)?;
         }
-        let mut loads: Vec<_> = report.runs.iter().map(in_flight).collect();
+        let mut loads: Vec<_> = report.runs.iter().map(|run| run.plan.in_flight()).collect();
         loads.extend(report.missing.iter().map(|missing| missing.concurrency));
         loads.sort_unstable();
         loads.dedup();
         for load in loads {
-            let runs = report.runs.iter().filter(|run| in_flight(run) == load);
+            let runs = report.runs.iter().filter(|run| run.plan.in_flight() == load);
             let rows: Vec<_> = runs.map(|run| (name(run), run)).collect();
             self.lines(&format!("{load} in flight"), &rows)?;
             for missing in report.missing.iter().filter(|missing| missing.concurrency == load) {
@@ -47,8 +47,8 @@ impl Page<'_> {
         };
         let pin = plan.pin.map(|cpu| format!(" · pinned to core {cpu}")).unwrap_or_default();
         let load = match &plan.arrivals {
-            Some(_) => format!("{}{} in flight, ", load(plan), plan.concurrency),
-            None => load(plan),
+            Some(_) => format!("{}{} in flight, ", plan.load_in(Words::Long), plan.concurrency),
+            None => plan.load_in(Words::Long),
         };
         let turns = format!(
             "{load}in turns: {} rounds, each beginning with another transport; {each} for \
@@ -72,7 +72,7 @@ impl Page<'_> {
         for run in runs {
             let told = [run.results.first_failure.as_ref(), run.broken.as_ref()];
             for what in told.into_iter().flatten() {
-                let mut text = format!("{}, {} in flight: ", name(run), in_flight(run));
+                let mut text = format!("{}, {} in flight: ", name(run), run.plan.in_flight());
                 let _ = write!(text, "{what}");
                 self.field("failed", &self.style.red(&text))?;
             }

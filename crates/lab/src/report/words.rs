@@ -1,12 +1,9 @@
 //! A result in sentences: what was measured, how fast it is, and whether the figures may be trusted.
 
-use super::document::{Document, File, load, size};
+use super::document::{Document, File};
 use super::found::outcome;
-use super::markup::short;
-use super::terminal::{count, digits, ns, rate, time};
-use super::{Run, Slice};
-use crate::load::Shape;
-use crate::verdict::{Metric, Role, Side, Verdict};
+use crate::results::{Metric, Role, Run, Shape, Side, Slice, Verdict};
+use crate::text::{count, digits, ns, rate, short, time};
 
 /// Above this part of its own limit the generator limits the figures as much as the server does.
 const GENERATOR_BOUND: f64 = 0.7;
@@ -220,7 +217,7 @@ impl Document {
 /// What a file holds.
 fn measured(file: &File) -> String {
     let Some(run) = file.runs.first() else { return format!("{} holds no run.", file.name) };
-    let mut loads: Vec<_> = file.runs.iter().map(|run| (size(run), load(run))).collect();
+    let mut loads: Vec<_> = file.runs.iter().map(|run| (run.load_size(), run.load())).collect();
     loads.sort_by(|(a, one), (b, other)| a.total_cmp(b).then_with(|| one.cmp(other)));
     loads.dedup_by(|(_, one), (_, other)| one == other);
     let loads: Vec<_> = loads.into_iter().map(|(_, load)| load).collect();

@@ -3,11 +3,9 @@
 //! * [`Spec`] — the fields, and the JSON Schema made of them (this file).
 //! * `error` — what is wrong with one, by its field.
 //! * `value` — values that are written as text.
-//! * `check` — which fields make sense beside each other, and the plans that come of them.
 //! * `file` — a spec in a file.
 //! * `place` — where in a file something is wrong.
 
-mod check;
 mod error;
 mod file;
 mod place;
@@ -22,15 +20,17 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-pub(crate) use check::{Defaults, Mode, Named};
 pub use error::SpecError;
+#[cfg(test)]
+pub(crate) use file::parse;
 pub use file::read;
 pub use place::Places;
-pub use value::{calls_or_time, duration};
+pub use value::calls_or_time;
 
-use crate::load::{Shape, Spacing, Think};
-use crate::plan::{Speak, Until};
-use crate::profile;
+pub use crate::text::duration;
+
+use crate::client::Speak;
+use crate::results::{Shape, Spacing, Think};
 use crate::verdict::Assertions;
 
 /// A scenario of mcplane bench. Each key means what the flag of its name does.
@@ -138,7 +138,7 @@ pub struct Spec {
     #[serde(default)]
     pub transports: bool,
     /// Run the command under a profiler.
-    pub profile: Option<profile::Kind>,
+    pub profile: Option<Profiled>,
     /// Folder for what the profiler finds.
     pub profile_out: Option<PathBuf>,
     /// Show nothing while it runs.
@@ -185,7 +185,7 @@ macro_rules! fields {
 
         impl Spec {
             /// Whether anything is said of a field, by any target if it is of those.
-            fn has(&self, field: Field) -> bool {
+            pub(crate) fn has(&self, field: Field) -> bool {
                 let $spec = self;
                 match field { $(Field::$field => $is_given,)+ }
             }
@@ -240,7 +240,7 @@ pub(crate) const OPEN: &[Field] = &[Field::Rate, Field::Burst, Field::Ramp];
 
 impl Spec {
     /// How the rate of an open loop goes.
-    fn shape(&self) -> Option<Shape> {
+    pub(crate) fn shape(&self) -> Option<Shape> {
         self.rate.map(|per_s| Shape::Rate { per_s }).or(self.burst).or(self.ramp)
     }
 }
@@ -328,6 +328,29 @@ pub enum OverHttp {
     Sse,
 }
 
+/// What a profiler looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(clippy::exhaustive_enums, reason = "there are these three")]
+pub enum Profiled {
+    /// Where the time goes.
+    Cpu,
+    /// Who holds the memory when most is held.
+    Heap,
+    /// How long a server on mcplane reads, parses, validates, queues, handles and writes.
+    Stages,
+}
+
+/// When a phase ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
+pub enum Until {
+    /// After this many calls.
+    Calls(u64),
+    /// After this long.
+    Elapsed(Duration),
+}
+
 /// The JSON Schema of a spec in a file, generated from [`Spec`].
 #[must_use]
 pub fn schema() -> Value {
@@ -371,7 +394,7 @@ mod tests {
             assert!(page.contains(&format!("`{key}`")), "no `{key}` in scenario.md");
         }
         let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-        let (spec, _) = file::parse("e", example.to_owned(), Path::new("")).unwrap();
+        let (spec, _) = parse("e", example.to_owned(), Path::new("")).unwrap();
         assert_eq!((spec.tools.len(), spec.targets.len()), (3, 1));
     }
 }

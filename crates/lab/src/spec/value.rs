@@ -11,25 +11,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use crate::load::Think;
-use crate::plan::Until;
-
-/// A time with its unit: `500ms`, `1.5s`, `2m`, `1h`; without one, seconds.
-///
-/// # Errors
-/// What it takes.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..) {
-        Some("ms") => 1e-3,
-        Some("" | "s") => 1.0,
-        Some("m") => 60.0,
-        Some("h") => 3600.0,
-        _ => return Err("units are ms, s, m and h".to_owned()),
-    };
-    let number: f64 = digits.parse().map_err(|_| "not a number with a unit".to_owned())?;
-    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
-}
+use super::Until;
+use crate::record::ns;
+use crate::results::Think;
+use crate::text::duration;
 
 /// A number of calls, `100`, or a time, `1s`.
 ///
@@ -82,7 +67,7 @@ pub(super) fn think<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Think>,
         let has_unit = time.ends_with(|c: char| c.is_ascii_alphabetic());
         let mean = duration(time).ok().filter(|_| has_unit);
         let mean = mean.ok_or("it takes 10ms or exponential 10ms, in ms, s, m or h")?;
-        Ok::<_, String>(Think { mean_ns: crate::run::ns(mean), exponential })
+        Ok::<_, String>(Think { mean_ns: ns(mean), exponential })
     })
 }
 

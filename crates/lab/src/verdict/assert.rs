@@ -16,12 +16,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::Metric;
-use crate::record::{Latency, QUANTILES, samples_min};
-use crate::report::Results;
+use crate::results::{Checked, Latency, Metric, QUANTILES, Report, Results, Run, samples_min};
 
 /// Most assertions on a line.
 const ASSERTIONS_MAX: usize = 64;
@@ -30,18 +25,6 @@ const ASSERTIONS_MAX: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Assertions(Vec<Assertion>);
-
-/// What became of one limit.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Checked {
-    /// The assertion as it was written.
-    pub text: String,
-    /// What was measured, with its unit; `n/a` if it was not, or from too few samples.
-    pub measured: String,
-    /// Whether it holds; `None` if that cannot be told.
-    pub holds: Option<bool>,
-}
 
 /// The figures of a run that assertions may name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -255,6 +238,18 @@ impl Name {
             Self::ErrorRate => format!("{:.3} %", 100.0 * value),
             Self::Rss => format!("{:.1} MiB", value / (1024.0 * 1024.0)),
         }
+    }
+}
+
+impl Report {
+    /// The same, with assertions about each run.
+    #[must_use]
+    pub fn asserting(mut self, assertions: &Assertions) -> Self {
+        if !assertions.is_empty() {
+            let check = |run: &Run| assertions.check(&Facts::from(&run.results));
+            self.asserted = self.runs.iter().map(check).collect();
+        }
+        self
     }
 }
 

@@ -1,11 +1,10 @@
 //! Two sides that were measured in turns, run by run.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Metric, Verdict, judge};
+use super::judge;
+use crate::results::{Comparison, Metric, Verdict};
 use crate::stats::{
-    Bootstrap, Interval, LEVEL, MannWhitney, hodges_lehmann, mann_whitney, median, ratio_by_ranks,
-    ratio_of_medians, ratio_paired, ratio_unpaired, t_quantile,
+    Interval, LEVEL, hodges_lehmann, mann_whitney, median, ratio_by_ranks, ratio_of_medians,
+    ratio_paired, ratio_unpaired, t_quantile,
 };
 
 /// The least effect that matters, if nobody says otherwise: 5 %.
@@ -20,39 +19,6 @@ pub const PAIRS_MIN: usize = 3;
 
 /// Where the bootstrap begins: any number, as long as it is always the same.
 const SEED: u64 = 1;
-
-/// One figure of two sides, A and B.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Comparison {
-    /// What is compared.
-    pub metric: Metric,
-    /// Whether each sample of A belongs to one of B. If not, they were measured apart.
-    pub paired: bool,
-    /// Samples of A; runs where they are paired.
-    pub samples: usize,
-    /// The median of A.
-    pub a: f64,
-    /// The median of B.
-    pub b: f64,
-    /// B by A: the typical ratio with its 95 % interval, on which the verdict rests.
-    pub ratio: Interval,
-    /// B by A as a ratio of medians with bootstrapped intervals, for a second opinion.
-    pub medians: Option<Bootstrap>,
-    /// B − A in the metric's unit: Hodges and Lehmann's estimate with its 95 % interval.
-    pub shift: Option<Interval>,
-    /// Whether both have one distribution.
-    pub mann_whitney: Option<MannWhitney>,
-    /// The noise of a single run, as a fraction: what one run differs from the next by.
-    pub noise: f64,
-    /// What it comes to.
-    pub verdict: Verdict,
-    /// The pairs that an interval of ± the effect would take at this noise, if the verdict cannot be
-    /// told and that is why.
-    pub samples_needed: Option<usize>,
-    /// Why the verdict is not what the interval says by itself.
-    pub why: Option<String>,
-}
 
 /// Compares one metric. `effect` is the least that matters, as a fraction. Samples that are paired
 /// have the same index. `None` with fewer than [`PAIRS_MIN`] on a side, or samples that are not above

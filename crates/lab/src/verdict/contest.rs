@@ -1,73 +1,8 @@
 //! Several targets measured in turns: everything that `mcplane compare` found out.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Comparison, Metric, compare};
-use crate::environment::Environment;
-use crate::report::Run;
+use super::compare;
+use crate::results::{COMPARE_SCHEMA, Comparison, Contest, Environment, Metric, Role, Run, Side};
 use crate::stats::median;
-
-/// The format of the JSON that this version writes.
-const SCHEMA: &str = "mcplane.compare/1";
-
-/// What was found out about targets that were measured in turns.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Contest {
-    /// `mcplane.compare/1`.
-    pub schema: String,
-    /// The machine.
-    pub environment: Environment,
-    /// The least effect that matters, as a fraction.
-    pub effect: f64,
-    /// Pairs of runs: runs of each side.
-    pub pairs: usize,
-    /// A, with which the others are compared, then those, and A again if it was calibrated.
-    pub sides: Vec<Side>,
-    /// The runs of all sides, side after side, each in the order of time.
-    pub runs: Vec<Run>,
-}
-
-/// One target and how it compares with A.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Side {
-    /// `A`, `B`, …
-    pub name: String,
-    /// What part it has.
-    pub role: Role,
-    /// The command line or address.
-    pub target: String,
-    /// Its transport and revision.
-    pub spoken: String,
-    /// How many of the contest's runs are its own.
-    pub runs: usize,
-    /// Calls that failed, in all of its runs.
-    pub errors: u64,
-    /// What the first failure looked like.
-    pub first_failure: Option<String>,
-    /// The median of the runs' greatest resident memory, in bytes.
-    pub rss_bytes: Option<f64>,
-    /// The median of the runs' most processes.
-    pub processes: Option<f64>,
-    /// Against A; empty for A itself. A figure that fewer than three pairs have is left out.
-    pub comparisons: Vec<Comparison>,
-}
-
-/// The part of a side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(clippy::exhaustive_enums, reason = "a side is one of these")]
-pub enum Role {
-    /// What the others are compared with.
-    Base,
-    /// Compared with it.
-    Rival,
-    /// The base reached through a gateway.
-    Gateway,
-    /// The base once more, to see the machine's noise.
-    Calibration,
-}
 
 impl Contest {
     /// Compares the runs of the sides, the first of which is A. Runs with the same index were
@@ -98,7 +33,7 @@ impl Contest {
         };
         let named = sides.iter().enumerate().map(of).collect();
         let runs = sides.into_iter().flat_map(|(_, _, runs)| runs).collect();
-        Self { schema: SCHEMA.to_owned(), environment, effect, pairs, sides: named, runs }
+        Self { schema: COMPARE_SCHEMA.to_owned(), environment, effect, pairs, sides: named, runs }
     }
 
     /// Whether every call of every side succeeded.
@@ -166,9 +101,9 @@ fn calibrated(comparisons: Vec<Comparison>, noise: &[Comparison]) -> Vec<Compari
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::{Arrivals, Shape, Spacing};
-    use crate::report::tests::sample;
-    use crate::verdict::{EFFECT_DEFAULT, Verdict};
+    use crate::results::tests::sample;
+    use crate::results::{Arrivals, Shape, Spacing, Verdict};
+    use crate::verdict::EFFECT_DEFAULT;
 
     /// Runs at these rates, with latencies that go with them.
     fn runs(rates: &[f64]) -> Vec<Run> {

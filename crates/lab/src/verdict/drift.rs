@@ -1,8 +1,8 @@
 //! Whether a figure drifts: its trend over time, and the limits that earlier systems set for it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::results::Series;
 use crate::stats::{Interval, LEVEL, MannKendall, mann_kendall, median, theil_sen};
 
 /// Most points that a trend is computed from. More are first merged, neighbours into their medians,
@@ -26,23 +26,6 @@ pub struct Point {
     pub at_s: f64,
     /// The figure, of the window that ended then.
     pub value: f64,
-}
-
-/// Which figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(clippy::exhaustive_enums, reason = "the five that have limits")]
-pub enum Series {
-    /// Successful calls per second.
-    Throughput,
-    /// The 99th percentile in nanoseconds.
-    P99,
-    /// Resident memory in bytes.
-    Rss,
-    /// Open file descriptors.
-    Fds,
-    /// Threads.
-    Threads,
 }
 
 /// Which way it goes.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Assertions, Checked, Group, Metric, Recorded, TOO_FEW};
+use super::{Assertions, Group, Recorded, TOO_FEW};
+use crate::results::{Checked, Metric};
 use crate::stats::Interval;
 
 /// What a result may lose against its baseline. Fractions: 0.1 is 10 %.

@@ -1,62 +1,30 @@
 //! What figures mean: whether something changed, whether that may be released, whether it drifts.
 //!
-//! * [`Verdict`], [`judge`] — the one rule for ratios (this file).
-//! * `metric`   — what is compared, and which way is better.
+//! * [`judge`]  — the one rule for ratios (this file).
 //! * `compare`  — two sides that were measured in turns.
 //! * `contest`  — everything about targets that were measured in turns, and `text` for people.
 //! * `recorded` — result files, of this version or an older one.
 //! * `gate`     — a result against a baseline, by a profile of limits.
 //! * `assert`   — limits that a user wrote.
-//! * `drift`    — figures over time.
+//! * `drift`    — figures over time; `drifting` — those of a run.
 
 mod assert;
 mod compare;
 mod contest;
 mod drift;
+mod drifting;
 mod gate;
-mod metric;
 mod recorded;
 mod text;
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-pub use assert::{Assertions, Checked, Facts};
-pub use compare::{Comparison, EFFECT_DEFAULT, PAIRS_DEFAULT, PAIRS_MIN, compare};
-pub use contest::{Contest, Role, Side};
-pub use drift::{Drift, Flag, Point, Series, Trend, drift};
+pub use assert::{Assertions, Facts};
+pub use compare::{EFFECT_DEFAULT, PAIRS_DEFAULT, PAIRS_MIN, compare};
+pub use drift::{Drift, Flag, Point, Trend, drift};
 pub use gate::{Finding, Gate, Outcome, PROFILES, Profile, gate};
-pub use metric::Metric;
 pub use recorded::{Group, RUN_NOISE, Recorded, RecordedError, TOO_FEW};
 
+pub use crate::results::{Checked, Comparison, Contest, Metric, Role, Series, Side, Verdict};
 use crate::stats::Interval;
-
-/// What a comparison comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(clippy::exhaustive_enums, reason = "a ratio is one of these four")]
-pub enum Verdict {
-    /// Better by at least the effect that matters, and not by chance.
-    Faster,
-    /// Worse by at least the effect that matters, and not by chance.
-    Slower,
-    /// Less than the effect that matters was seen, and twice as much is ruled out.
-    NoDifference,
-    /// The interval is too wide for any of the others.
-    CannotTell,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Faster => "faster",
-            Self::Slower => "slower",
-            Self::NoDifference => "no difference seen",
-            Self::CannotTell => "cannot tell",
-        })
-    }
-}
 
 /// Judges a ratio by the least effect that matters, as a fraction: 0.05 for 5 %.
 ///

@@ -7,9 +7,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{Facts, Metric, Series};
-use crate::load::{Arrivals, Shape, Spacing, Think};
-use crate::record::Latency;
+use super::Facts;
+use crate::results::{Arrivals, Latency, Metric, Series, Shape, Spacing, Think};
 use crate::stats::{Interval, LEVEL, median, normal_quantile, ratio_unpaired};
 
 /// Fewest runs, or slices of a run, that make an interval.

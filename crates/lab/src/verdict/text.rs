@@ -2,8 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Comparison, Contest, Metric, Role, Side, Verdict};
-use crate::report::load;
+use crate::results::{Comparison, Contest, Metric, Role, Side, Verdict};
 use crate::stats::Interval;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -24,7 +23,7 @@ impl Contest {
         }
         if let Some(run) = self.runs.first() {
             let plan = &run.plan;
-            write!(out, "\n{} {} · {} · ", plan.tool, plan.args, load(run))?;
+            write!(out, "\n{} {} · {} · ", plan.tool, plan.args, run.load())?;
             let what = plan.duration_ns.map(|ns| Metric::P50.show(ns as f64));
             let what = what.or_else(|| plan.calls.map(|calls| format!("{calls} calls")));
             let turns = "in turns A B B A, each with fresh processes";

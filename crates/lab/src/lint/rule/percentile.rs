@@ -5,7 +5,7 @@ use crate::lint::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::figure::Figure;
 use crate::lint::name::{Quantity, percentile_name};
 use crate::lint::table::{Side, Table};
-use crate::record::samples_min;
+use crate::results::samples_min;
 
 /// One tick that is more than this share of a median hides what it is asked for.
 const TICK_MAX: f64 = 0.04;

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use super::{resources, section, time};
-use crate::record::Latencies;
-use crate::report::Run;
-use crate::report::document::{Document, Group, Load, size};
-use crate::report::markup::{e, short};
+use crate::report::document::{Document, Group, Load};
+use crate::report::markup::e;
 use crate::report::svg::{Axis, COLOURS, Line, Lines, Mark, Row, Rows};
-use crate::report::terminal::{digits, ns, rate, short_time, time as shown_time};
+use crate::results::{Latencies, Run};
 use crate::stats::knee;
+use crate::text::time as shown_time;
+use crate::text::{digits, ns, rate, short, short_time};
 
 /// Most groups that have charts of their own; the tables have all of them.
 const GROUPS_MAX: usize = 12;
@@ -166,12 +166,13 @@ impl Group<'_> {
     fn ladder(&self) -> [Lines; 2] {
         let mut runs: Vec<&Run> =
             self.loads.iter().flat_map(|load| load.runs.iter().copied()).collect();
-        runs.sort_by(|a, b| size(a).total_cmp(&size(b)));
+        runs.sort_by(|a, b| a.load_size().total_cmp(&b.load_size()));
         let label = match runs.first().and_then(|run| run.plan.arrivals.as_ref()) {
             Some(_) => "calls due per second",
             None => "calls in flight",
         };
-        let sizes: Vec<_> = runs.iter().copied().map(size).filter(|size| *size > 0.0).collect();
+        let sizes: Vec<_> =
+            runs.iter().map(|run| run.load_size()).filter(|size| *size > 0.0).collect();
         let ends = sizes.first().zip(sizes.last()).map_or((1.0, 10.0), |(a, b)| (a / 1.2, b * 1.2));
         let ticks = || sizes.iter().map(|size| (*size, short_count(*size)));
         let x = || Axis::named(label, ends, ticks());
@@ -181,7 +182,7 @@ impl Group<'_> {
                     of: &dyn Fn(&Run) -> Option<f64>,
                     show: &dyn Fn(f64) -> String| {
             let points: Vec<_> =
-                runs.iter().filter_map(|run| Some((size(run), of(run)?))).collect();
+                runs.iter().filter_map(|run| Some((run.load_size(), of(run)?))).collect();
             let says = |at: &(f64, f64)| format!("{name}: {} at {}", show(at.1), short_count(at.0));
             let marks = points.iter().map(|at| Mark { at: *at, says: says(at) }).collect();
             Line { name: name.to_owned(), colour, dash, points, marks }

@@ -18,8 +18,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::document::{Document, File};
-use super::markup::{e, short};
+use super::markup::e;
 use super::words::Mood;
+use crate::text::short;
 
 /// Most bytes of a page. A section that does not fit is left out and said to be.
 const PAGE_MAX: usize = 395_000;

@@ -1,10 +1,10 @@
 //! What the target's processes took, over time.
 
 use super::charts::{chart, short_count};
-use crate::observe::ResourceSecond;
 use crate::report::document::Load;
-use crate::report::markup::short;
 use crate::report::svg::{Axis, Line, Lines};
+use crate::results::ResourceSecond;
+use crate::text::short;
 
 /// Most points of a line; neighbours are joined where there are more.
 const POINTS_MAX: usize = 120;

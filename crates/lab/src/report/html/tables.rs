@@ -3,13 +3,12 @@
 use std::fmt::Write;
 
 use super::section;
-use crate::environment::Environment;
 use crate::report::document::Document;
 use crate::report::found::Cell;
-use crate::report::markup::{e, short};
-use crate::report::terminal::{bytes, count, digits, na, ns, rate, time};
-use crate::report::{Limit, Ratio, Ratios, Results, Run, open as schedule};
-use crate::verdict::{Side, Verdict};
+use crate::report::markup::e;
+use crate::report::open as schedule;
+use crate::results::{Environment, Limit, Ratio, Ratios, Results, Run, Side, Verdict};
+use crate::text::{bytes, count, digits, na, ns, rate, short, time};
 
 /// Most rows of a table.
 const ROWS_MAX: usize = 80;

@@ -1,8 +1,7 @@
 use super::*;
-use crate::environment::Environment;
-use crate::report::tests::{HOSTILE, begun_at, elements, hostile, sample};
-use crate::report::{Missing, Report};
-use crate::verdict::{Contest, Role};
+use crate::report::tests::{HOSTILE, elements, hostile};
+use crate::results::tests::{begun_at, sample};
+use crate::results::{Contest, Environment, Missing, Report, Role};
 
 fn comparison() -> Document {
     let runs = |rates: [f64; 3]| {
@@ -124,7 +123,7 @@ fn an_open_loop_shows_both_starts() {
 #[test]
 fn the_summary_says_what_to_doubt() {
     let mut bound = sample(5_000, true);
-    bound.ratios = Some(super::super::Ratios::of(&bound.results, &bound.results));
+    bound.ratios = Some(crate::results::Ratios::of(&bound.results, &bound.results));
     let said = |run: super::super::Run| {
         let mut environment = Environment::look();
         (environment.optimised, environment.load_before) = (true, Some([0.0; 3]));

@@ -2,12 +2,10 @@
 
 use super::charts::{chart, short_count};
 use super::tables::{cells, table as figures};
-use crate::record::Latencies;
 use crate::report::document::Load;
-use crate::report::markup::short;
 use crate::report::svg::{Axis, Line, Lines, Mark};
-use crate::report::terminal::{count, ns, rate, time};
-use crate::report::{Results, Second, Slice};
+use crate::results::{Latencies, Results, Second, Slice};
+use crate::text::{count, ns, rate, short, time};
 
 /// Most points of a line; neighbours are joined where there are more.
 const POINTS_MAX: usize = 60;
@@ -177,8 +175,8 @@ fn of_slices(slices: &[Slice], before_ns: &mut u64) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Run;
-    use crate::report::tests::sample;
+    use crate::results::Run;
+    use crate::results::tests::sample;
 
     fn second(start_s: u64, us: std::ops::Range<u64>) -> Second {
         let mut latencies = Latencies::new();
@@ -186,7 +184,7 @@ mod tests {
         let summary = latencies.summary();
         let value = serde_json::json!({
             "start_ns": start_s * 1_000_000_000, "length_ns": 1_000_000_000, "calls_ok": us.end - us.start,
-            "errors": crate::record::Errors::default(), "p50_ns": summary.p50_ns, "p99_ns": summary.p99_ns,
+            "errors": crate::results::Errors::default(), "p50_ns": summary.p50_ns, "p99_ns": summary.p99_ns,
             "latency_histogram": latencies.encode(),
         });
         serde_json::from_value(value).unwrap()

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::{Anchor, Axis, COLOURS, WIDTH, label, open, rule, width};
-use crate::report::markup::{e, short};
+use crate::report::markup::e;
+use crate::text::short;
 
 /// Height of a row, and of what is above and below the rows.
 const ROW: f64 = 24.0;

@@ -1,34 +1,10 @@
 //! Whether the figures of a run drift.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Results, Second};
-use crate::observe::ResourceSecond;
-use crate::verdict::{Flag, Point, Series, drift};
+use crate::results::{Drifting, ResourceSecond, Results, Second, Series};
+use crate::verdict::{Flag, Point, drift};
 
 /// Fewest intervals that are judged: a trend of less is the weather.
 const INTERVALS_MIN: usize = 30;
-
-/// What became of one figure over the run, by [`crate::verdict::drift`].
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Drifting {
-    /// Which figure, and by that its unit: calls per second, nanoseconds, bytes, or a count.
-    pub metric: Series,
-    /// Theil and Sen's slope in that unit per minute.
-    pub slope_per_min: f64,
-    /// Its 95 % interval.
-    pub interval: [f64; 2],
-    /// The slope by the median of the figure, as a fraction per minute.
-    pub slope_relative_per_min: Option<f64>,
-    /// The probability of such a trend by chance, by Mann and Kendall's test.
-    pub p: f64,
-    /// Whether a limit was passed.
-    pub flagged: bool,
-    /// Which ones, in words.
-    pub why: Option<String>,
-}
 
 impl Drifting {
     /// Every figure of a side with 30 intervals or more. Its last interval is cut off by the end and
@@ -128,10 +104,10 @@ const fn words(flag: Flag) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::sample;
-    use super::super::{Report, Style};
     use super::*;
-    use crate::environment::Environment;
+    use crate::report::Style;
+    use crate::results::tests::sample;
+    use crate::results::{Environment, Report};
 
     const S: u64 = 1_000_000_000;
     const MIB: u64 = 1 << 20;

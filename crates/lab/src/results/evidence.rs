@@ -6,10 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Run;
-use crate::record::{Errors, Interval, Latency, Paced, Seconds, Total};
-use crate::run::ns;
-use crate::warm::Warm;
+use super::{Errors, Latency, Run};
+use crate::text;
 
 /// How the schedule of an open loop was kept.
 #[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
@@ -41,22 +39,6 @@ pub struct Open {
 }
 
 impl Open {
-    #[allow(clippy::cast_precision_loss, reason = "a report needs three digits")]
-    pub(crate) fn of(total: &Total, paced: &Paced) -> Self {
-        Self {
-            calls_due: total.sent + paced.missed,
-            calls_missed: paced.missed,
-            calls_blocked: paced.blocked,
-            calls_late: paced.late,
-            late_share: paced.late as f64 / total.sent.max(1) as f64,
-            lateness_max_ns: ns(paced.lateness_max),
-            pacing_error_p50_ns: paced.pacing.quantile_ns(0.5),
-            pacing_error_p99_ns: paced.pacing.quantile_ns(0.99),
-            latency_raw: paced.raw.summary(),
-            latency_raw_histogram: paced.raw.encode(),
-        }
-    }
-
     /// Calls that were due per second: of random arrivals a few more or fewer than their rate.
     #[allow(clippy::cast_precision_loss, reason = "a rate needs three digits")]
     pub(crate) fn due_per_s(&self, length: Duration) -> f64 {
@@ -80,7 +62,7 @@ impl Open {
         } else {
             "calls began late though there was room for them: this machine was busy"
         };
-        let time = |ns| super::terminal::time(super::terminal::ns(Some(ns)));
+        let time = |ns| text::time(text::ns(Some(ns)));
         Some(format!(
             "Counted from the intended start, {name} is {}; from the actual start only {}: {why}, which \
              raw figures hide.",
@@ -100,12 +82,6 @@ pub struct Warmup {
     pub wall_ns: u64,
     /// Whether latencies showed no trend at its end; `None` if it was too short to tell.
     pub steady: Option<bool>,
-}
-
-impl Warmup {
-    pub(crate) fn of(warm: &Warm) -> Self {
-        Self { calls_ok: warm.calls, wall_ns: ns(warm.wall), steady: warm.steady }
-    }
 }
 
 /// One interval of the measured time of a side, its slices joined end to end.
@@ -130,24 +106,6 @@ pub struct Second {
     pub latency_histogram: String,
 }
 
-impl Second {
-    pub(crate) fn all(seconds: &Seconds) -> Vec<Self> {
-        let second = |(start, length, interval): (_, _, Interval)| {
-            let latencies = interval.latencies();
-            Self {
-                start_ns: ns(start),
-                length_ns: ns(length),
-                calls_ok: latencies.count(),
-                errors: interval.errors,
-                p50_ns: latencies.quantile_ns(0.5),
-                p99_ns: latencies.quantile_ns(0.99),
-                latency_histogram: latencies.encode(),
-            }
-        };
-        seconds.intervals().into_iter().map(second).collect()
-    }
-}
-
 /// Little's law (1961), which holds for any server: calls in flight = rate × time in flight. What is
 /// seen of the two sides comes from different counters, so that a ratio far from 1 means that the
 /// instrument is wrong.
@@ -161,20 +119,6 @@ pub struct Little {
     pub rate_times_latency: f64,
     /// The first by the second; `None` if nothing was in flight.
     pub ratio: Option<f64>,
-}
-
-impl Little {
-    #[allow(clippy::cast_precision_loss, reason = "a report needs three digits")]
-    pub(crate) fn of(total: &Total) -> Self {
-        let raw = total.paced.as_ref().map_or(&total.latencies, |paced| &paced.raw);
-        let raw = raw.summary();
-        let ok_s = raw.mean_ns.unwrap_or_default() / 1e9 * raw.count as f64;
-        let in_flight_mean = total.in_flight_mean();
-        let rate_times_latency =
-            (ok_s + total.failed_time.as_secs_f64()) / total.wall.as_secs_f64().max(1e-9);
-        let ratio = (rate_times_latency > 0.0).then(|| in_flight_mean / rate_times_latency);
-        Self { in_flight_mean, rate_times_latency, ratio }
-    }
 }
 
 /// The part of the generator's own limit above which a result is marked.

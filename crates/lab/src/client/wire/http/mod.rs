@@ -17,7 +17,7 @@ pub(super) use pool::Pool;
 pub(super) use response::{Head, Kind};
 
 use super::Call;
-use crate::target::address::{Address, Place};
+use crate::client::address::{Address, Place};
 
 /// The start of every request to one address.
 pub(super) fn head(method: &str, address: &Address, path: Option<&str>) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::lane::{Came, Exchange, Lane};
 use super::ready::Ready;
-use crate::target::dial::Dialer;
+use crate::client::dial::Dialer;
 
 /// Connections, and requests that wait for one.
 pub(crate) struct Pool {

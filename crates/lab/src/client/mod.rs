@@ -25,8 +25,8 @@ use mcplane_process::Command;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub use address::{Address, Transport};
-pub(crate) use handshake::{Failure, Opened, open};
-pub use handshake::{Peer, Start, Tool};
+pub(crate) use handshake::{Failure, Opened, Opening, open};
+pub use handshake::{Peer, Speak, Start, Tool};
 pub use remote::{Remote, Served};
 pub(crate) use site::{Connection, LastWords, Site};
 pub(crate) use wire::{Arrival, Call, Lost, SUBPROTOCOL, Silence, UNSTAMPED, stamp, stamps};

@@ -1,41 +1,13 @@
 //! What lets a reader repeat the run, beside the load and the call.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::floor::Floor;
 use crate::load::{Kind, Template};
-use crate::plan::{Plan, Until};
-use crate::run::ns;
-
-/// What was asked for beside the load and the call, as it was given or by default.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Knobs {
-    /// Where random arguments, think times and the order of a mix begin; arrivals have their own.
-    pub seed: u64,
-    /// Calls to throw away first, if that was to end the warm-up.
-    pub warmup_calls: Option<u64>,
-    /// Time to do so in nanoseconds, if that was.
-    pub warmup_ns: Option<u64>,
-    /// How many times that time it may last until latencies show no trend.
-    pub warmup_stretch: u32,
-    /// Time limit of each step of starting up, in nanoseconds.
-    pub start_timeout_ns: u64,
-    /// Time to stop after stdin is closed, and again after SIGTERM, in nanoseconds.
-    pub stop_grace_ns: u64,
-    /// Pause between the calls that tell whether a result changes by itself, in nanoseconds.
-    pub settle_ns: u64,
-    /// Whether the number of each call was in its arguments and expected back.
-    pub distinct: bool,
-    /// The handshake: `auto`, `legacy`, `modern`, or a revision.
-    pub speak: String,
-    /// The floor: `off`, `memory` or `process`.
-    pub floor: String,
-    /// Whether the floor's process wrote each answer by itself.
-    pub plain_floor: bool,
-}
+use crate::plan::Plan;
+use crate::record::ns;
+use crate::results::{Knobs, MixedCall};
+use crate::spec::Until;
 
 impl Knobs {
     pub(crate) fn of(plan: &Plan, floor: &Floor) -> Self {
@@ -64,21 +36,6 @@ impl Knobs {
     }
 }
 
-/// One kind of call of a mix, as it was asked for.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct MixedCall {
-    /// The tool.
-    pub tool: String,
-    /// Its weight beside the others.
-    pub weight: f64,
-    /// Its arguments as they were written, placeholders and all, or as they were built from the
-    /// tool's input schema.
-    pub args: Value,
-    /// Whether its results were to be checked.
-    pub check: bool,
-}
-
 impl MixedCall {
     /// One for each kind of call, in the order of the plan.
     pub(crate) fn all(mix: &[Template], kinds: &[Kind]) -> Vec<Self> {
@@ -104,8 +61,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::Speak;
-    use crate::report::tests::sample;
+    use crate::client::Speak;
+    use crate::results::tests::sample;
 
     #[test]
     fn every_knob_is_recorded() {

@@ -10,7 +10,7 @@ use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use super::{Arrival, Broken};
-use crate::target::Stream;
+use crate::client::Stream;
 
 /// Bytes that one read may take: a whole pipe of the default size.
 const READ_BYTES: usize = 64 * 1024;

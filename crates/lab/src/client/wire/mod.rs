@@ -33,7 +33,7 @@ use self::http::Exchange;
 use super::Stream;
 use super::dial::Dialer;
 use super::remote::Headers;
-use crate::error::shorten;
+use crate::text::shorten;
 pub(crate) use socket::SUBPROTOCOL;
 
 /// How long the end of a session may take.

@@ -10,9 +10,9 @@ use mcplane_proto::{Era, Message, Method, Revision};
 
 use super::http::{self, Came, Exchange, Head, Kind, Pool};
 use super::{Arrival, Call, Lost};
-use crate::error::shorten;
-use crate::target::dial::Dialer;
-use crate::target::remote::Headers;
+use crate::client::dial::Dialer;
+use crate::client::remote::Headers;
+use crate::text::shorten;
 
 /// A session over Streamable HTTP.
 pub(super) struct Streamable {

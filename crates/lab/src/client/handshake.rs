@@ -20,8 +20,9 @@ use serde_json::{Value, json};
 
 use super::wire::Silence;
 use super::{Connection, Site};
-use crate::error::{Error, shorten};
-use crate::plan::{Plan, Speak};
+use crate::error::Error;
+use crate::text::shorten;
+use std::str::FromStr;
 
 /// Most pages of `tools/list` that are read.
 const PAGES_MAX: usize = 100;
@@ -92,11 +93,62 @@ pub(crate) struct Opened {
     pub(crate) start: Start,
 }
 
+/// Which handshake to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
+pub enum Speak {
+    /// Probe with `server/discover`, fall back to `initialize`.
+    #[default]
+    Auto,
+    /// This era only.
+    Era(Era),
+    /// This revision only.
+    Revision(Revision),
+}
+
+impl FromStr for Speak {
+    type Err = String;
+
+    /// `auto`, `legacy`, `modern`, or the name of a revision.
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "auto" => Self::Auto,
+            "legacy" => Self::Era(Era::Legacy),
+            "modern" => Self::Era(Era::Modern),
+            name => Self::Revision(Revision::parse(name).ok_or_else(|| {
+                let names = Revision::ALL.map(Revision::as_str).join(", ");
+                format!("auto, legacy, modern, or one of {names}")
+            })?),
+        })
+    }
+}
+
+impl fmt::Display for Speak {
+    /// The word that [`Speak::from_str`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Era(era) => era.fmt(f),
+            Self::Revision(revision) => revision.fmt(f),
+        }
+    }
+}
+
+/// How a connection is to be opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    pub(crate) speak: Speak,
+    /// The time limit of each step.
+    pub(crate) timeout: Duration,
+    /// Time to stop after stdin is closed, and again after SIGTERM.
+    pub(crate) stop_grace: Duration,
+}
+
 /// Connects, shakes hands, lists the tools.
-pub(crate) async fn open(site: &mut Site, plan: &Plan) -> Result<Opened, Error> {
-    let (mut connection, peer) = shake(site, plan).await?;
+pub(crate) async fn open(site: &mut Site, opening: &Opening) -> Result<Opened, Error> {
+    let (mut connection, peer) = shake(site, opening).await?;
     let handshake = connection.started.elapsed();
-    match tools(&mut connection, &peer, plan.start_timeout).await {
+    match tools(&mut connection, &peer, opening.timeout).await {
         Ok(tools) => {
             let start = Start { handshake, tools: connection.started.elapsed() };
             Ok(Opened { connection, peer, tools, start })
@@ -105,10 +157,10 @@ pub(crate) async fn open(site: &mut Site, plan: &Plan) -> Result<Opened, Error> 
     }
 }
 
-async fn shake(site: &mut Site, plan: &Plan) -> Result<(Connection, Peer), Error> {
-    let limit = plan.start_timeout;
+async fn shake(site: &mut Site, opening: &Opening) -> Result<(Connection, Peer), Error> {
+    let limit = opening.timeout;
     let mut connection = site.connect(limit).await?;
-    let wanted = match plan.speak {
+    let wanted = match opening.speak {
         Speak::Auto => None,
         Speak::Era(Era::Legacy) => Some(Revision::LATEST_LEGACY),
         Speak::Era(_) => Some(Revision::LATEST),
@@ -127,7 +179,7 @@ async fn shake(site: &mut Site, plan: &Plan) -> Result<(Connection, Peer), Error
             ))),
             Ok(probe) => {
                 if matches!(probe, Probe::Died) {
-                    connection.stop(plan.stop_grace).await;
+                    connection.stop(opening.stop_grace).await;
                     connection = site.connect(limit).await?;
                 }
                 initialize(&mut connection, Revision::LATEST_LEGACY, limit).await
@@ -136,7 +188,7 @@ async fn shake(site: &mut Site, plan: &Plan) -> Result<(Connection, Peer), Error
     };
     let shaken = match shaken {
         Err(Unshaken::NotHere(what)) if site.fall_back() => {
-            connection.stop(plan.stop_grace).await;
+            connection.stop(opening.stop_grace).await;
             connection = site.connect(limit).await.map_err(|error| match error {
                 Error::Unreachable { what: sse } => {
                     Error::Unreachable { what: format!("{sse}, and over Streamable HTTP {what}") }
@@ -149,7 +201,7 @@ async fn shake(site: &mut Site, plan: &Plan) -> Result<(Connection, Peer), Error
     };
     match shaken {
         Err(Unshaken::NotHere(what) | Unshaken::Why(what)) => Err(connection.fail(what).await),
-        Ok(peer) if !matches!((plan.speak, peer.revision), (Speak::Revision(a), b) if a != b) => {
+        Ok(peer) if !matches!((opening.speak, peer.revision), (Speak::Revision(a), b) if a != b) => {
             connection.wire.agree(peer.revision);
             Ok((connection, peer))
         }
@@ -449,5 +501,21 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error {}: {}", self.code, shorten(self.message.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handshakes_have_names() {
+        assert_eq!("auto".parse(), Ok(Speak::Auto));
+        assert_eq!("legacy".parse(), Ok(Speak::Era(Era::Legacy)));
+        assert_eq!("2025-06-18".parse(), Ok(Speak::Revision(Revision::V2025_06_18)));
+        for name in ["auto", "legacy", "modern", "2025-06-18"] {
+            assert_eq!(name.parse::<Speak>().unwrap().to_string(), name);
+        }
+        assert!("2025-06-19".parse::<Speak>().unwrap_err().contains("2025-06-18"));
     }
 }

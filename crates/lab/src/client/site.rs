@@ -13,7 +13,8 @@ use super::dial::Dialer;
 use super::remote::{Headers, Remote, Served};
 use super::wire::Wire;
 use super::{Memory, Stream, Target};
-use crate::error::{Error, shorten};
+use crate::error::Error;
+use crate::text::shorten;
 
 /// How long a server that something is wrong with has to stop, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);

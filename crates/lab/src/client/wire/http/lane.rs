@@ -10,8 +10,8 @@ use mcplane_proto::frame::sse::{Decoder, Event};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use super::response::{BODY_BYTES_MAX, Head, Kind, Part, Responses};
-use crate::target::Stream;
-use crate::target::dial::Dialer;
+use crate::client::Stream;
+use crate::client::dial::Dialer;
 
 /// Bytes that one read may take.
 const READ_BYTES: usize = 16 * 1024;

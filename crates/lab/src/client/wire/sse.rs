@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use super::http::{self, Came, Exchange, Pool};
 use super::streamable::refusal;
 use super::{Arrival, Broken, Call, Lost};
-use crate::target::dial::Dialer;
-use crate::target::remote::Headers;
+use crate::client::dial::Dialer;
+use crate::client::remote::Headers;
 
 /// A session over HTTP+SSE.
 pub(super) struct Sse {

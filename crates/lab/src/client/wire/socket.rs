@@ -12,9 +12,9 @@ use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use tokio_websockets::{ClientBuilder, Error, Limits, Message, WebSocketStream};
 
 use super::{Arrival, Broken};
-use crate::target::address::{Address, Place};
-use crate::target::remote::Headers;
-use crate::target::{Stream, dial::Dialer};
+use crate::client::address::{Address, Place};
+use crate::client::remote::Headers;
+use crate::client::{Stream, dial::Dialer};
 
 /// The subprotocol.
 pub(crate) const SUBPROTOCOL: &str = "mcp";
