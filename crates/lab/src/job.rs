@@ -24,8 +24,8 @@ use crate::measure::{Measured, Side};
 use crate::plan::Plan;
 use crate::record::ns;
 use crate::results::{
-    Binary, Drifting, Headroom, Knobs, MixedCall, PlanInfo, Ratios, Run, StartInfo, TargetInfo,
-    ToolResults, Warmup,
+    Binary, Checking, Drifting, Headroom, Knobs, Loop, MixedCall, PlanInfo, Ratios, Run, StartInfo,
+    TargetInfo, ToolResults, Warmup,
 };
 use crate::spec::Until;
 use crate::text::shorten;
@@ -400,13 +400,13 @@ impl Job {
     fn plan_info(&self, ready: &Ready, slices: usize) -> PlanInfo {
         let plan = &self.plan;
         let check = match (plan.check, &ready.varies) {
-            _ if !ready.kinds.is_empty() => "mix",
-            (false, _) => "off",
-            (true, Some(_)) => "varies",
-            (true, None) => "equal",
+            _ if !ready.kinds.is_empty() => Checking::Mix,
+            (false, _) => Checking::Off,
+            (true, Some(_)) => Checking::Varies,
+            (true, None) => Checking::Equal,
         };
         PlanInfo {
-            load: if plan.arrivals.is_some() { "open" } else { "closed" }.to_owned(),
+            load: if plan.arrivals.is_some() { Loop::Open } else { Loop::Closed },
             arrivals: plan.arrivals,
             think: plan.think,
             concurrency: plan.concurrency,
@@ -422,7 +422,7 @@ impl Job {
             warmup_calls: ready.warm.calls,
             timeout_ns: ns(plan.timeout),
             slices,
-            check: check.to_owned(),
+            check,
             pin: plan.pin,
             tool: ready.call.tool.clone(),
             args: serde_json::from_str(ready.call.args.get()).unwrap_or_default(),
@@ -436,11 +436,11 @@ impl Job {
         TargetInfo {
             target: self.target.to_string(),
             binary: ready.binary.clone(),
-            transport: ready.site.transport().to_owned(),
+            transport: ready.site.transport(),
             server: ready.peer.name.clone(),
             version: ready.peer.version.clone(),
             revision: ready.peer.revision.to_string(),
-            era: ready.peer.era().to_string(),
+            era: ready.peer.era().into(),
             tools: ready.tools,
             call_bytes: ready.call_bytes,
             result_bytes: ready.expect.result().len(),

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::floor::Floor;
 use crate::job::Entry;
 use crate::plan::{CONCURRENCY_MAX, Plan, RATE_PER_S_MAX};
-use crate::results::{Ladder, Run, Step};
+use crate::results::{Ladder, LoadUnit, Run, Step};
 use crate::rig::{Rig, Rung};
 use crate::run::on_generator;
 use crate::spec::Until;
@@ -158,8 +158,8 @@ impl Ladder {
         let rungs: Vec<_> = runs.iter().map(step).collect();
         let points: Vec<_> = rungs.iter().map(|rung| (rung.load, rung.throughput_per_s)).collect();
         let unit = match steps {
-            Steps::Concurrency(_) => "calls_in_flight",
-            Steps::Rate(_) => "calls_per_s",
+            Steps::Concurrency(_) => LoadUnit::CallsInFlight,
+            Steps::Rate(_) => LoadUnit::CallsPerS,
         };
         Self { load: unit.to_owned(), rungs, visits, knee: knee(&points) }
     }

@@ -81,7 +81,7 @@ fn a_server_of_the_modern_era_gets_its_envelope() {
 fn a_server_that_dies_of_the_probe_is_started_again() {
     let run = measure(&plan(), "fragile").unwrap();
     assert!(run.is_clean());
-    assert_eq!(run.target.era, "legacy");
+    assert_eq!(run.target.era.as_str(), "legacy");
 }
 
 fn a_death_is_reported_with_the_last_words() {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use url::{Host, Url};
 
 use crate::listener::{self, Socket};
+use crate::results;
 
 /// How messages travel to a server that listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +28,19 @@ pub enum Transport {
 impl Transport {
     /// The word for it, on the command line and in reports.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Sse => "sse",
-            Self::WebSocket => "ws",
-            Self::Tcp => "tcp",
-            Self::Unix => "unix",
+    pub fn as_str(self) -> &'static str {
+        results::Transport::from(self).as_str()
+    }
+}
+
+impl From<Transport> for results::Transport {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::Http => Self::Http,
+            Transport::Sse => Self::Sse,
+            Transport::WebSocket => Self::WebSocket,
+            Transport::Tcp => Self::Tcp,
+            Transport::Unix => Self::Unix,
         }
     }
 }

@@ -132,7 +132,7 @@ impl Target {
 
     /// The word for the transport: `stdio`, `memory`, `http`, `sse`, `ws`, `tcp` or `unix`.
     #[must_use]
-    pub const fn transport(&self) -> &'static str {
+    pub fn transport(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
             Self::Memory(_) => "memory",

@@ -14,6 +14,7 @@ use super::remote::{Headers, Remote, Served};
 use super::wire::Wire;
 use super::{Memory, Stream, Target};
 use crate::error::Error;
+use crate::results;
 use crate::text::shorten;
 
 /// How long a server that something is wrong with has to stop, and again after SIGTERM.
@@ -97,11 +98,11 @@ impl Site {
     }
 
     /// The word for the transport in use.
-    pub(crate) fn transport(&self) -> &'static str {
+    pub(crate) fn transport(&self) -> results::Transport {
         match &self.way {
-            Way::Stdio(_) => "stdio",
-            Way::Memory(_) => "memory",
-            Way::Remote { dialer, .. } => dialer.address.transport.as_str(),
+            Way::Stdio(_) => results::Transport::Stdio,
+            Way::Memory(_) => results::Transport::Memory,
+            Way::Remote { dialer, .. } => dialer.address.transport.into(),
         }
     }
 

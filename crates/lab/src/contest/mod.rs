@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::floor::Floor;
 use crate::pin::pinned;
 use crate::plan::Plan;
-use crate::results::{Contest, Environment, Role, Run};
+use crate::results::{Checking, Contest, Environment, Role, Run};
 use crate::run::run;
 use crate::spec::{Spec, SpecError};
 use crate::verdict::PAIRS_MIN;
@@ -179,7 +179,7 @@ fn after(plan: &Plan, first: Option<&Run>) -> Plan {
         None => plan.clone(),
         Some(first) => Plan {
             settle: Duration::ZERO,
-            check: plan.check && first.plan.check == "equal",
+            check: plan.check && first.plan.check == Checking::Equal,
             ..plan.clone()
         },
     }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::load::{Check, Expect, Kind, Template, fault, fill, is_numbered};
 use crate::plan::Plan;
 use crate::record::PerTool;
-use crate::results::ToolResults;
+use crate::results::{Checking, ToolResults};
 use crate::stats::Rng;
 
 /// One template, tried once.
@@ -23,7 +23,7 @@ struct First {
     marked: Call,
     calls: [Call; 2],
     expect: Expect,
-    check: &'static str,
+    check: Checking,
 }
 
 impl Job {
@@ -99,21 +99,17 @@ impl Job {
         Ok([marked, a, b])
     }
 
-    fn learn(
-        &self,
-        template: &Template,
-        answer: &Message,
-    ) -> Result<(Expect, &'static str), Error> {
+    fn learn(&self, template: &Template, answer: &Message) -> Result<(Expect, Checking), Error> {
         let check = if self.plan.check && template.check { Check::Equal } else { Check::Off };
         let no_result = || Error::refused("the answer to the call has no id");
         let expect = Expect::learn(answer, check).ok_or_else(no_result)?;
         if check == Check::Off {
-            return Ok((expect, "off"));
+            return Ok((expect, Checking::Off));
         }
         let stamped = is_numbered(template.args.as_ref()).then(|| expect.clone().stamped());
         Ok(match stamped.flatten() {
-            Some(stamped) => (stamped, "stamped"),
-            None => (expect, "equal"),
+            Some(stamped) => (stamped, Checking::Stamped),
+            None => (expect, Checking::Equal),
         })
     }
 
@@ -138,9 +134,9 @@ impl Job {
             let answer = self.validate(other, a, &params, None).await?;
             varies |= fault(&answer, Some(&first.expect)).is_some();
         }
-        if varies && first.check != "off" {
+        if varies && first.check != Checking::Off {
             first.expect = first.expect.clone().with(Check::Off);
-            first.check = "varies";
+            first.check = Checking::Varies;
         }
         Ok(())
     }
@@ -148,8 +144,11 @@ impl Job {
 
 /// What the reader should know about the checks of a mix.
 pub(super) fn notes(kinds: &[Kind]) -> Vec<String> {
-    let varies: Vec<_> =
-        kinds.iter().filter(|kind| kind.check == "varies").map(|kind| kind.tool.as_str()).collect();
+    let varies: Vec<_> = kinds
+        .iter()
+        .filter(|kind| kind.check == Checking::Varies)
+        .map(|kind| kind.tool.as_str())
+        .collect();
     let mut notes = Vec::new();
     if !kinds.is_empty() {
         notes.push("A mix has no floor: the null responder has one answer.".to_owned());
@@ -173,7 +172,7 @@ impl ToolResults {
             Self {
                 name: kind.tool.clone(),
                 weight: kind.weight,
-                check: kind.check.to_owned(),
+                check: kind.check,
                 calls_sent: seen.sent,
                 calls_ok: seen.latencies.count(),
                 errors: seen.errors,

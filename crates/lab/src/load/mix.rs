@@ -9,6 +9,7 @@ use mcplane_proto::{Id, Message};
 use super::expect::Expect;
 use super::template::{Source, mark};
 use crate::client::Call;
+use crate::results::Checking;
 use crate::stats::Rng;
 
 /// One kind of call that was tried and works.
@@ -21,7 +22,7 @@ pub(crate) struct Kind {
     pub(crate) sources: Vec<Source>,
     pub(crate) expect: Expect,
     /// How its results are compared: `equal`, `stamped`, `varies` or `off`.
-    pub(crate) check: &'static str,
+    pub(crate) check: Checking,
 }
 
 /// The kinds of one session, and which of them is in flight under which id.

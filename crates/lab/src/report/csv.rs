@@ -15,7 +15,8 @@ impl Document {
         let mut out = format!("{COLUMNS}\n");
         for (_, file, run) in self.runs() {
             let (plan, target) = (&run.plan, &run.target);
-            let on = format!("{}_{}", word(&target.transport), run.plan.load_in(Words::Name));
+            let on =
+                format!("{}_{}", word(target.transport.as_str()), run.plan.load_in(Words::Name));
             let bench = format!("{}_{on}", word(run.called()));
             let said = |results: &Results, target: &str| {
                 format!(

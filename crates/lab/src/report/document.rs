@@ -116,7 +116,7 @@ impl Document {
         let mut name = match file.side(at) {
             Some((side, turn)) => format!("{}, run {}", side.name, turn + 1),
             None => {
-                let (transport, limit) = (&run.target.transport, file.limit.as_ref());
+                let (transport, limit) = (run.target.transport, file.limit.as_ref());
                 format!("{transport} {}, {}", run.target.revision, named(run, limit))
             }
         };
@@ -213,7 +213,7 @@ impl<'a> Group<'a> {
         let mut groups: Vec<(_, Self)> = Vec::new();
         for run in &file.runs {
             let target = &run.target;
-            let key = (&target.target, &target.transport, &target.revision, &run.plan.tool);
+            let key = (&target.target, target.transport, &target.revision, &run.plan.tool);
             let one = Load { name: run.load(), runs: vec![run] };
             match groups.iter_mut().find(|(other, _)| *other == key) {
                 Some((_, group)) => group.loads.push(one),

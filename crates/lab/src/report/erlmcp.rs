@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::csv::word;
 use super::document::{Document, File};
-use crate::results::{Run, Shape, Words};
+use crate::results::{Run, Shape, Transport, Words};
 
 /// The version of the suite whose schema this is.
 const SUITE: &str = "1.5.0";
@@ -73,11 +73,11 @@ impl Document {
 fn result(file: &File, run: &Run) -> Value {
     let (target, of) = (&run.target, &run.results);
     let latency = &of.latency;
-    let in_process = target.transport == "memory";
+    let in_process = target.transport == Transport::Memory;
     let mut result = json!({
         "workload_id": workload(run),
         "benchmark": if in_process { "core_ops" } else { "network_real" },
-        "transport": word(&target.transport),
+        "transport": word(target.transport.as_str()),
         "duration_s": seconds(of.wall_ns),
         "operations": of.calls_ok,
         "workers": run.plan.in_flight(),
@@ -101,14 +101,14 @@ fn result(file: &File, run: &Run) -> Value {
         let errors = &of.errors;
         let answered = [errors.json_rpc, errors.is_error, errors.wrong_content];
         let received = answered.into_iter().fold(of.calls_ok, u64::saturating_add);
-        let connections = match target.transport.as_str() {
-            "http" | "sse" => run.plan.in_flight(),
+        let connections = match target.transport {
+            Transport::Http | Transport::Sse => run.plan.in_flight(),
             _ => run.plan.sessions,
         };
         fields.insert("connections".to_owned(), json!(connections));
         fields.insert(
             "sockets_open".to_owned(),
-            json!((target.transport != "stdio").then_some(connections)),
+            json!((target.transport != Transport::Stdio).then_some(connections)),
         );
         fields.insert("messages_sent".to_owned(), json!(of.calls_sent));
         fields.insert("messages_received".to_owned(), json!(received));
@@ -129,7 +129,11 @@ fn workload(run: &Run) -> String {
         1024.. if bytes.is_multiple_of(1024) => format!("{}kib", bytes / 1024),
         _ => format!("{bytes}b"),
     };
-    format!("{}_{pattern}{}_{payload}", word(&run.target.transport), run.plan.load_in(Words::Name))
+    format!(
+        "{}_{pattern}{}_{payload}",
+        word(run.target.transport.as_str()),
+        run.plan.load_in(Words::Name)
+    )
 }
 
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
@@ -151,6 +155,7 @@ fn mib(bytes: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::report::tests::hostile;
+    use crate::results::Transport;
 
     /// The fields of the two example results in that suite's document.
     const CORE: [&str; 15] = [
@@ -193,7 +198,11 @@ mod tests {
         let document = hostile();
         for (result, (.., run)) in document.to_erlmcp().iter().zip(document.runs()) {
             assert!(has(result, &CORE), "{result}");
-            assert_eq!(has(result, &NETWORK), run.target.transport != "memory", "{result}");
+            assert_eq!(
+                has(result, &NETWORK),
+                run.target.transport != Transport::Memory,
+                "{result}"
+            );
             let p50 = result["latency_p50_us"].as_f64().unwrap();
             assert!((p50 * 1e3 - run.results.latency.p50_ns.unwrap() as f64).abs() < 1.0);
             assert_eq!(result["operations"], run.results.calls_ok);

@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use super::document::{Document, File};
 use super::words::Mood;
-use crate::results::{Checked, ColdStart, Found, Ladder, Probe, Run, Spread, ToolResults};
+use crate::results::{
+    Checked, ColdStart, Found, Ladder, LoadUnit, Probe, Run, Spread, ToolResults,
+};
 use crate::text::{count, ns, rate, short, time};
 
 /// A cell: its text, and whether it tells of a failure.
@@ -124,7 +126,7 @@ pub(super) fn knee_text(ladder: &Ladder, runs: &[Run]) -> String {
 
 /// Whether the loads are rates.
 pub(super) fn is_open(ladder: &Ladder) -> bool {
-    ladder.load == "calls_per_s"
+    ladder.load == LoadUnit::CallsPerS
 }
 
 fn cold_text(cold: &ColdStart) -> String {
@@ -197,7 +199,7 @@ fn kinds(name: &str, run: &Run) -> Vec<Vec<Cell>> {
             (p90, false),
             (p99, false),
             (count(tool.errors.total()), tool.errors.total() > 0),
-            (tool.check.clone(), false),
+            (tool.check.to_string(), false),
         ]
     };
     run.results.tools.iter().map(row).collect()
@@ -213,7 +215,7 @@ mod tests {
     use crate::report::Style;
     use crate::report::tests::{HOSTILE, elements};
     use crate::results::tests::{begun_at, sample};
-    use crate::results::{Environment, Report};
+    use crate::results::{Checking, Environment, Report};
 
     fn quiet() -> Environment {
         let mut environment = Environment::look();
@@ -398,7 +400,7 @@ mod tests {
             ToolResults {
                 name: name.to_owned(),
                 weight: 1.0,
-                check: "equal".to_owned(),
+                check: Checking::Equal,
                 calls_sent: calls,
                 calls_ok: calls,
                 errors: of.errors,

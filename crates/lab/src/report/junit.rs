@@ -90,7 +90,7 @@ fn case(out: &mut String, sum: &mut Sum, (name, run): (&str, &Run), asserted: &[
     let _ = write!(
         out,
         "<testcase classname=\"bench.{}.{}\" name=\"{}\" time=\"{time_s:.3}\">\n<properties>",
-        e(&run.target.transport),
+        run.target.transport,
         e(run.called()),
         e(name)
     );

@@ -32,7 +32,7 @@ impl Document {
             let target = &run.target;
             labels.extend([
                 ("target", target.target.clone()),
-                ("transport", target.transport.clone()),
+                ("transport", target.transport.to_string()),
                 ("revision", target.revision.clone()),
                 ("tool", run.called().to_owned()),
                 ("load", run.load()),
@@ -248,7 +248,7 @@ fn found(families: &mut [Family], at: usize, file: &File) {
         }
     }
     if let Some((ladder, knee)) = file.ladder.as_ref().and_then(|l| Some((l, l.knee.as_ref()?))) {
-        let labels = and(&base, [("load", &ladder.load)]);
+        let labels = and(&base, [("load", ladder.load.as_str())]);
         add(families, "knee_load", "", labels.clone(), Some(knee.load));
         add(families, "knee_calls_per_second", "", labels, Some(knee.throughput_per_s));
     }

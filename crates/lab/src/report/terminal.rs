@@ -3,7 +3,10 @@
 use std::fmt::{self, Write};
 use std::slice;
 
-use crate::results::{Drifting, QUANTILES, Ratio, Report, Results, Run, TargetInfo, Warmup, Words};
+use crate::results::{
+    Checking, Drifting, QUANTILES, Ratio, Report, Results, Run, TargetInfo, Transport, Warmup,
+    Words,
+};
 use crate::text::{Style, bytes, count, cut, digits, na, ns, rate, time, times};
 
 /// Columns of the widest line.
@@ -201,7 +204,7 @@ impl Page<'_> {
                     .join(" / "),
             ]
         };
-        if run.target.transport == "memory" {
+        if run.target.transport == Transport::Memory {
             // The server shares our own process: nothing can be told apart.
             return Ok(());
         }
@@ -233,11 +236,11 @@ impl Page<'_> {
         if let Some(failure) = &results.first_failure {
             self.field("for example", &self.style.red(failure))?;
         }
-        let checked = match run.plan.check.as_str() {
-            "equal" => "every result was compared with the first",
-            "varies" => "results were not compared: they change by themselves",
-            "mix" => "as each tool says, below",
-            _ => "results were not compared (--no-check)",
+        let checked = match run.plan.check {
+            Checking::Equal | Checking::Stamped => "every result was compared with the first",
+            Checking::Varies => "results were not compared: they change by themselves",
+            Checking::Mix => "as each tool says, below",
+            Checking::Off => "results were not compared (--no-check)",
         };
         self.field("check", checked)
     }

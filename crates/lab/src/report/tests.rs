@@ -1,6 +1,6 @@
 use super::*;
 use crate::results::tests::sample;
-use crate::results::{Environment, Headroom, Limit, Missing, Report, Run};
+use crate::results::{Environment, Headroom, Limit, Missing, Report, Run, Transport};
 
 #[test]
 fn the_text_fits_and_says_what_it_cannot_say() {
@@ -44,7 +44,7 @@ fn colours_come_only_when_asked_for() {
 #[test]
 fn runs_measured_together_share_a_table() {
     let mut other = sample(400, false);
-    other.target.transport = "http".to_owned();
+    other.target.transport = Transport::Http;
     other.plan.concurrency = 32;
     other.results.first_failure = Some("HTTP 503 Service Unavailable".to_owned());
     other.notes = vec!["said once".to_owned()];
@@ -96,7 +96,7 @@ pub(crate) fn hostile() -> Document {
     }
     runs[2].results.errors.json_rpc = 3;
     runs[2].results.first_failure = Some(evil("failure"));
-    runs[3].target.transport = "memory".to_owned();
+    runs[3].target.transport = Transport::Memory;
     runs[3].broken = Some(evil("broken"));
     let mut environment = Environment::look();
     environment.cpu = Some(evil("cpu"));
@@ -216,6 +216,6 @@ fn a_result_near_the_generators_limit_is_marked() {
     alone.results.generator_cpu_share = Some(0.9);
     let by_cpu = Headroom::of(&alone).unwrap();
     assert_eq!((by_cpu.by, by_cpu.generator_bound), (Limit::Cpu, true));
-    alone.target.transport = "memory".to_owned();
+    alone.target.transport = Transport::Memory;
     assert!(Headroom::of(&alone).is_none());
 }

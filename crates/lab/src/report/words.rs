@@ -2,7 +2,7 @@
 
 use super::document::{Document, File};
 use super::found::outcome;
-use crate::results::{Metric, Role, Run, Shape, Side, Slice, Verdict};
+use crate::results::{Checking, Metric, Role, Run, Shape, Side, Slice, Verdict};
 use crate::text::{count, digits, ns, rate, short, time};
 
 /// Above this part of its own limit the generator limits the figures as much as the server does.
@@ -149,7 +149,7 @@ impl Document {
         for (_, _, run) in self.runs() {
             sent = sent.saturating_add(run.results.calls_sent);
             failed = failed.saturating_add(run.results.errors.total());
-            unchecked += usize::from(run.plan.check != "equal");
+            unchecked += usize::from(run.plan.check != Checking::Equal);
         }
         let has_failed = |run: &Run| run.results.errors.total() > 0;
         let names = self.named(has_failed);

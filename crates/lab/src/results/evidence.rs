@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Errors, Latency, Run};
+use super::{Errors, Latency, Run, Transport};
 use crate::text;
 
 /// How the schedule of an open loop was kept.
@@ -154,7 +154,7 @@ impl Headroom {
         let (by, utilisation) = match (by_floor, run.plan.arrivals) {
             (Some(ratio), None) => (Limit::Floor, ratio),
             // A server on the generator's thread is busy there, too.
-            _ if run.target.transport == "memory" => return None,
+            _ if run.target.transport == Transport::Memory => return None,
             _ => (Limit::Cpu, run.results.generator_cpu_share?),
         };
         Some(Self { by, utilisation, generator_bound: utilisation > BOUND })

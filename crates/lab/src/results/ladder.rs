@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Errors;
+use super::{Errors, LoadUnit};
 use crate::stats::Knee;
 
 /// What came of a ladder.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ladder {
-    /// What the loads are: `calls_in_flight` (of all sessions) or `calls_per_s`.
-    pub load: String,
+    /// What the loads are.
+    pub load: LoadUnit,
     /// One for each run, in the same order: lightest first.
     pub rungs: Vec<Step>,
     /// How often each rung was measured, in turns upwards and downwards, so that a drift of the

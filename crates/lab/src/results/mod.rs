@@ -8,6 +8,7 @@
 //! * `latency`, `errors`, `resources`, `trend` — the figures.
 //! * `evidence`    — what lets a reader judge them; `ratio` — target by floor.
 //! * `load`        — the load of a run.
+//! * `kinds`       — what fields of one word may say.
 //! * `ladder`, `limit`, `cold` — what else came of it.
 //! * `contest`     — targets that were measured in turns, compared by `metric`.
 //! * `environment` — the machine.
@@ -17,6 +18,7 @@ mod contest;
 mod environment;
 mod errors;
 mod evidence;
+mod kinds;
 mod ladder;
 mod latency;
 mod limit;
@@ -36,6 +38,7 @@ pub use contest::{Comparison, Contest, Role, Side, Verdict};
 pub use environment::{Binary, Environment};
 pub use errors::Errors;
 pub use evidence::{Headroom, Limit, Little, Open, Second, Warmup};
+pub use kinds::{Checking, Era, LoadUnit, Loop, Transport};
 pub use ladder::{Ladder, Step};
 pub(crate) use latency::QUANTILES;
 pub use latency::{Latencies, Latency, samples_min};

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Arrivals, Binary, Drifting, Errors, Headroom, Latency, Little, Open, Ratios, ResourceSecond,
-    Resources, Second, Spacing, Think, Warmup, Words,
+    Arrivals, Binary, Checking, Drifting, Era, Errors, Headroom, Latency, Little, Loop, Open,
+    Ratios, ResourceSecond, Resources, Second, Spacing, Think, Transport, Warmup, Words,
 };
 
 /// One measurement of one target.
@@ -84,8 +84,8 @@ impl Run {
 #[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlanInfo {
-    /// `closed`: a call begins when another has ended; `open`: when it is meant to.
-    pub load: String,
+    /// When calls begin.
+    pub load: Loop,
     /// When calls are meant to begin, in an open loop.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
@@ -106,9 +106,8 @@ pub struct PlanInfo {
     pub timeout_ns: u64,
     /// Slices in which target and floor alternate.
     pub slices: usize,
-    /// How results were compared: `equal` to the first, `varies` (the tool gives different results
-    /// by itself, so that only errors count), `mix` (each tool says how), or `off`.
-    pub check: String,
+    /// How results were compared.
+    pub check: Checking,
     /// The core that generator and server were pinned to.
     pub pin: Option<usize>,
     /// The tool that was called.
@@ -134,8 +133,8 @@ pub struct TargetInfo {
     /// The file that a command's first word was found as; `None` for an address.
     #[serde(default)]
     pub binary: Option<Binary>,
-    /// `stdio`, `memory`, `http`, `sse`, `ws`, `tcp` or `unix`.
-    pub transport: String,
+    /// How messages travelled.
+    pub transport: Transport,
     /// The server's own name.
     pub server: Option<String>,
     /// The server's own version.
@@ -143,7 +142,7 @@ pub struct TargetInfo {
     /// The revision spoken.
     pub revision: String,
     /// The era of that revision.
-    pub era: String,
+    pub era: Era,
     /// How many tools it lists.
     pub tools: usize,
     /// Bytes of one call: a line with its newline, an HTTP request with its head, the payload of a
@@ -289,10 +288,8 @@ pub struct ToolResults {
     pub name: String,
     /// Its weight beside the others.
     pub weight: f64,
-    /// How its results were compared: `equal` to the first, `stamped` (equal to it but for the number
-    /// of the call), `varies` (results differ with their arguments or by themselves, so that only
-    /// ids and errors count), or `off`.
-    pub check: String,
+    /// How its results were compared.
+    pub check: Checking,
     /// Calls begun.
     pub calls_sent: u64,
     /// Calls that succeeded.

@@ -7,7 +7,7 @@ use crate::report::document::Document;
 use crate::report::found::Cell;
 use crate::report::markup::e;
 use crate::report::open as schedule;
-use crate::results::{Environment, Limit, Ratio, Ratios, Results, Run, Side, Verdict};
+use crate::results::{Environment, Limit, Ratio, Ratios, Results, Run, Side, Transport, Verdict};
 use crate::text::{bytes, count, digits, na, ns, rate, short, time};
 
 /// Most rows of a table.
@@ -91,7 +91,9 @@ impl Document {
 
     pub(super) fn resources(&self, out: &mut String) {
         let mut rows = Vec::new();
-        for (name, _, run) in self.runs().filter(|(_, _, run)| run.target.transport != "memory") {
+        for (name, _, run) in
+            self.runs().filter(|(_, _, run)| run.target.transport != Transport::Memory)
+        {
             let start = &run.start;
             let started =
                 [start.spawn_to_handshake_ns, start.spawn_to_ready_ns, start.first_call_ns];

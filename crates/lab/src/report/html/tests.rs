@@ -9,7 +9,7 @@ fn comparison() -> Document {
             let mut run = sample(5_000, false);
             run.results.throughput_per_s = rate;
             run.results.first_failure = Some(HOSTILE.to_owned());
-            run.target.transport = HOSTILE.to_owned();
+            run.target.revision = HOSTILE.to_owned();
             run
         })
     };
@@ -151,7 +151,7 @@ fn however_large_the_result_the_page_is_small() {
     let runs: Vec<_> = (0..150)
         .map(|at| {
             let mut run = sample(400, true);
-            run.target.transport = format!("t{}", at % 40);
+            run.target.revision = format!("t{}", at % 40);
             run.plan.concurrency = at;
             run.notes = vec![format!("{at} {}", "long ".repeat(2_000))];
             run.results.first_failure = Some("x".repeat(5_000));
