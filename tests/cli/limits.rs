@@ -196,11 +196,11 @@ args = { message = "{size:10KiB}" }
     assert!(number(&results["in_flight_mean"]) < 15.0, "{}", results["in_flight_mean"]);
     fs::write(&path, "\nduration = \"soon\"\n").unwrap();
     let wrong = mcplane(&["bench", "--scenario", file], LIMIT).code(2);
-    assert!(wrong.stderr.contains("mix.toml:2: duration: "), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("mix.toml:2:12: duration: "), "{}", wrong.stderr);
     // What only the run can know has its place too.
     fs::write(&path, format!("requests = 1\npin = 4000\n{target}")).unwrap();
     let wrong = mcplane(&["bench", "--scenario", file], LIMIT).code(2).left_nothing();
-    assert!(wrong.stderr.contains("mix.toml:2: pin: got 4000; it takes "), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("mix.toml:2:1: pin: got 4000; it takes "), "{}", wrong.stderr);
     fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use mcplane_lab::verdict::{Assertions, Finding, Gate, Outcome, PROFILES, Profile, Recorded, gate};
 
-use crate::compare::complain;
+use crate::bench::complain;
 use crate::input;
 use crate::report::{to_stderr, to_stdout, write_json};
 

@@ -24,6 +24,7 @@ mod import;
 mod input;
 mod inspect;
 mod lint;
+mod load;
 mod negotiate;
 mod report;
 mod serve;

@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use mcplane::proto::text::{line, page};
 use mcplane_lab::report::{Document, schema};
+use mcplane_lab::spec::Spec;
 use serde::Serialize;
 
 use crate::input;
@@ -96,6 +97,18 @@ impl Outputs {
             ("--prometheus", self.prometheus.as_deref()),
             ("--erlmcp", self.erlmcp.as_deref()),
         ]
+    }
+
+    /// Those of a scenario.
+    pub fn of(spec: &Spec) -> Self {
+        Self {
+            html: spec.html.clone(),
+            csv: spec.csv.clone(),
+            markdown: spec.markdown.clone(),
+            junit: spec.junit.clone(),
+            prometheus: spec.prometheus.clone(),
+            erlmcp: spec.erlmcp.clone(),
+        }
     }
 
     /// These, and where there are none the others.

@@ -8,15 +8,15 @@ use mcplane_proto::Method;
 use tokio::time::sleep;
 
 use crate::choose::choose;
-use crate::client::{Address, Opened, Remote, Site, Target, open};
+use crate::client::{Opened, Remote, Site, Target, open};
 use crate::control::{Control, Stage};
 use crate::error::Error;
-use crate::error::PlanError;
 use crate::load::fault;
 use crate::plan::Plan;
 use crate::record::ns;
 use crate::results::{ColdStart, Spread};
 use crate::run::{on_generator, unless_stopped};
+use crate::spec::{Field, SpecError};
 use crate::stats::median_interval;
 
 /// Most starts.
@@ -52,7 +52,7 @@ pub fn cold_start(
     plan.validate()?;
     if !(1..=STARTS_MAX).contains(&starts) {
         let takes = format!("1 to {STARTS_MAX}");
-        return Err(PlanError::new("--cold-start", starts.to_string(), takes).into());
+        return Err(SpecError::value(Field::ColdStart, starts, takes).into());
     }
     on_generator(plan, control, async |_| {
         let (mut samples, mut failed, mut last) = (Vec::new(), Vec::new(), None);
@@ -184,14 +184,6 @@ impl Spread {
             median_interval(sorted.len()).map(|(low, high)| [at(low), at(high)]);
         Some(Self { min_ns, median_ns, median_interval_ns, max_ns, values_ns })
     }
-}
-
-/// Where a command listens.
-///
-/// # Errors
-/// A sentence about the address.
-pub fn listening_at(url: &str) -> Result<Remote, String> {
-    Address::parse(url, false).map(Remote::new)
 }
 
 impl ColdStart {

@@ -21,6 +21,7 @@ pub struct Control {
     calls: AtomicU64,
     errors: AtomicU64,
     watched: AtomicBool,
+    title: Mutex<String>,
     /// Written once a second, and only if somebody watches.
     moment: Mutex<Moment>,
 }
@@ -96,6 +97,12 @@ impl Control {
         }
     }
 
+    /// What is measured, in a few words; empty if there is one thing only.
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.title.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// How much of the measurement is done, 0 to 1000.
     #[must_use]
     pub fn permille(&self) -> u64 {
@@ -124,6 +131,11 @@ impl Control {
     #[must_use]
     pub fn moment(&self) -> Moment {
         self.moment.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says what is measured from now on.
+    pub(crate) fn show(&self, title: impl Into<String>) {
+        *self.title.lock().unwrap_or_else(PoisonError::into_inner) = title.into();
     }
 
     pub(crate) fn is_watched(&self) -> bool {

@@ -2,13 +2,15 @@
 
 use thiserror::Error as ThisError;
 
+use crate::spec::SpecError;
+
 /// Why a run gave no result.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The plan asks for something impossible.
+    /// Something impossible is asked for.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Spec(#[from] SpecError),
     /// The server cannot be started, reached or understood.
     #[error("{what}")]
     Unreachable {
@@ -43,10 +45,10 @@ impl Error {
         matches!(self, Self::Unreachable { .. })
     }
 
-    /// Whether the plan is at fault.
+    /// Whether what was asked for is at fault.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Plan(_))
+        matches!(self, Self::Spec(_))
     }
 
     pub(crate) fn unreachable(target: &str, what: &str) -> Self {
@@ -56,28 +58,5 @@ impl Error {
     pub(crate) fn refused(what: impl Into<String>) -> Self {
         let hint = "choose a call that works: --tool NAME --args '{…}'".to_owned();
         Self::Refused { what: what.into(), hint }
-    }
-}
-
-/// A plan that cannot be carried out.
-#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
-#[error("{flag}: got {got}; it takes {takes}")]
-#[non_exhaustive]
-pub struct PlanError {
-    /// The flag at fault.
-    pub flag: &'static str,
-    /// What it was given.
-    pub got: String,
-    /// What it takes.
-    pub takes: String,
-}
-
-impl PlanError {
-    pub(crate) fn new(
-        flag: &'static str,
-        got: impl Into<String>,
-        takes: impl Into<String>,
-    ) -> Self {
-        Self { flag, got: got.into(), takes: takes.into() }
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::client::Target;
 use crate::control::Control;
 use crate::error::Error;
-use crate::error::PlanError;
 use crate::floor::Floor;
 use crate::job::Entry;
-use crate::load::Until;
 use crate::plan::{CONCURRENCY_MAX, Plan, RATE_PER_S_MAX};
 use crate::results::{Ladder, LoadUnit, Run, Step};
 use crate::rig::{Rig, Rung};
 use crate::run::on_generator;
+use crate::spec::Until;
+use crate::spec::{Field, SpecError};
 use crate::stats::knee;
 
 /// Most rungs of a ladder.
@@ -36,7 +36,7 @@ pub enum Steps {
 
 impl Steps {
     /// The plans of the rungs, lightest first, each with its load.
-    fn plans(&self, plan: &Plan) -> Result<Vec<(f64, Plan)>, PlanError> {
+    fn plans(&self, plan: &Plan) -> Result<Vec<(f64, Plan)>, SpecError> {
         let plans: Vec<(f64, Plan)> = match self {
             Self::Concurrency(rungs) => {
                 let mut rungs = rungs.clone();
@@ -58,17 +58,17 @@ impl Steps {
             }
         };
         if plans.is_empty() || plans.len() > RUNGS_MAX {
-            let (got, takes) = (plans.len().to_string(), format!("1 to {RUNGS_MAX} loads"));
-            return Err(PlanError::new(self.flag(), got, takes));
+            let takes = format!("1 to {RUNGS_MAX} loads");
+            return Err(SpecError::value(self.field(), plans.len(), takes));
         }
         for (load, plan) in &plans {
-            plan.validate().map_err(|error| match error.flag {
-                "--concurrency" | "--rate" => {
+            plan.validate().map_err(|error| match error.field() {
+                Field::Concurrency | Field::Rate => {
                     let takes = match self {
                         Self::Concurrency(_) => format!("1 to {CONCURRENCY_MAX}"),
                         Self::Rate(_) => format!("more than 0 to {RATE_PER_S_MAX:.0} calls/s"),
                     };
-                    PlanError::new(self.flag(), load.to_string(), takes)
+                    SpecError::value(self.field(), load, takes)
                 }
                 _ => error,
             })?;
@@ -76,10 +76,10 @@ impl Steps {
         Ok(plans)
     }
 
-    const fn flag(&self) -> &'static str {
+    const fn field(&self) -> Field {
         match self {
-            Self::Concurrency(_) => "--ladder",
-            Self::Rate(_) => "--ladder-rate",
+            Self::Concurrency(_) => Field::Ladder,
+            Self::Rate(_) => Field::LadderRate,
         }
     }
 
@@ -185,14 +185,14 @@ mod tests {
         let rates = Steps::Rate(vec![200.0]).plans(&plan).unwrap();
         let shape = Shape::Rate { per_s: 200.0 };
         assert_eq!(rates[0].1.arrivals, Some(Arrivals { shape, ..random }));
-        for (wrong, flag) in [
-            (Steps::Concurrency(vec![]), "--ladder"),
-            (Steps::Concurrency(vec![1, 0]), "--ladder"),
-            (Steps::Concurrency((1..=RUNGS_MAX + 1).collect()), "--ladder"),
-            (Steps::Rate(vec![0.0, 1.0]), "--ladder-rate"),
-            (Steps::Rate(vec![f64::NAN]), "--ladder-rate"),
+        for (wrong, field) in [
+            (Steps::Concurrency(vec![]), Field::Ladder),
+            (Steps::Concurrency(vec![1, 0]), Field::Ladder),
+            (Steps::Concurrency((1..=RUNGS_MAX + 1).collect()), Field::Ladder),
+            (Steps::Rate(vec![0.0, 1.0]), Field::LadderRate),
+            (Steps::Rate(vec![f64::NAN]), Field::LadderRate),
         ] {
-            assert_eq!(wrong.plans(&plan).unwrap_err().flag, flag, "{wrong:?}");
+            assert_eq!(wrong.plans(&plan).unwrap_err().field(), field, "{wrong:?}");
         }
     }
 }

@@ -4,14 +4,15 @@
 //! the thing it measures cannot be trusted.
 //!
 //! ```text
-//! plan ─► target (open, list tools) ─► choose ─► validate ─► warm up ─► slices of target and floor ─► report
+//! spec ─► plan ─► target (open, list tools) ─► choose ─► validate ─► warm up ─► slices of target and floor ─► report
 //! ```
 //!
 //! # Layout, in reading order
 //!
 //! * `results`     what was measured, as data: the documents that are written and read
-//! * `plan`        what to do
-//! * `scenario`    the same in a file
+//! * `spec`        what is asked for, on a command line or in a file
+//! * `plan`        one load: what to do
+//! * `asked`       the plans of a spec
 //! * `client`      what is measured, the way to it, and the lab's own small client
 //! * `choose`      which tool, which arguments
 //! * `load`        phases, sessions, arrivals, calls in flight, what a right answer is
@@ -27,6 +28,8 @@
 //! * `limit`       the highest rate that holds
 //! * `cold`        cold starts
 //! * `run`         a run from start to end, of one target or of several in turns
+//! * `bench`       what `mcplane bench` does with a spec: targets, loads, modes
+//! * `contest`     what `mcplane compare` does: targets in turns, A B B A
 //! * `stats`       the statistics behind verdicts
 //! * `report`      the result for people and for machines
 //! * `lint`        figures that cannot be, in our results and in those of others
@@ -37,9 +40,12 @@
 //! * `profile`     a server under a profiler
 //! * `pin`         one core for generator and server
 
+mod asked;
+mod bench;
 mod choose;
 mod client;
 mod cold;
+mod contest;
 mod control;
 mod environment;
 mod error;
@@ -61,26 +67,28 @@ pub mod report;
 pub mod results;
 mod rig;
 mod run;
-pub mod scenario;
+pub mod spec;
 pub mod stats;
 mod text;
 pub mod verdict;
 mod warm;
 
+pub use bench::{BuiltIn, Outcome, bench};
 pub use client::{
     Address, MEMORY_BYTES, Memory, Peer, Remote, Served, Speak, Start, Stream, Target, Tool,
     Transport,
 };
-pub use cold::{Fresh, STARTS_MAX, cold_start, listening_at};
+pub use cold::{Fresh, STARTS_MAX, cold_start};
+pub use contest::{ContestError, ContestSpec, contest};
 pub use control::{Control, Moment, Stage};
-pub use error::{Error, PlanError};
+pub use error::Error;
 pub use floor::{
     Floor, RelayThreads, Writes, serve_listening, serve_relay, serve_stdio, socket_path,
 };
 pub use job::Entry;
 pub use ladder::{RUNGS_MAX, Steps, climb};
 pub use limit::find_limit;
-pub use load::{NUMBER, Template, Until};
+pub use load::{NUMBER, Template};
 pub use pin::pinned;
 pub use plan::{
     CONCURRENCY_MAX, DURATION_MAX, Plan, RATE_PER_S_MAX, SESSIONS_MAX, TOOLS_MAX, open_in_flight,
@@ -90,3 +98,4 @@ pub use results::{
     ResourceSecond, Resources, Shape, Spacing, Spread, Step, Think, samples_min,
 };
 pub use run::{run, run_together};
+pub use spec::Until;

@@ -8,11 +8,11 @@ use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
 use crate::job::Entry;
-use crate::load::Until;
 use crate::plan::{Plan, RATE_PER_S_MAX};
 use crate::results::{Checked, Found, Probe, Results, Run, Spacing};
 use crate::rig::{Rig, Rung};
 use crate::run::on_generator;
+use crate::spec::Until;
 use crate::verdict::{Assertions, Facts};
 
 /// The interval between the highest rate that held and the lowest that did not, as a ratio.

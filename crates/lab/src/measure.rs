@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control::Control;
-use crate::load::Until;
 use crate::load::{Fleet, Phase, Schedule, Show};
 use crate::observe::{Observer, Seen, Spent};
 use crate::pin::Affinity;
@@ -13,9 +12,13 @@ use crate::plan::Plan;
 use crate::record::Total;
 use crate::record::ns;
 use crate::results::{Little, Open, Resources, Results, Second, Slice};
+use crate::spec::Until;
 
 /// The shortest slice of an open loop: a cut ends what has piled up, which belongs to the load.
 const OPEN_SLICE: Duration = Duration::from_secs(5);
+
+/// Most slices of a measurement.
+const SLICES_MAX: usize = 1000;
 
 /// What was measured.
 pub(crate) struct Measured {
@@ -234,7 +237,7 @@ fn shares(plan: &Plan) -> Vec<Share> {
 /// slots would be most of a slice, and an open loop not so far that its queues could not grow.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
 fn cut(plan: &Plan) -> Vec<Until> {
-    let slices = plan.slices.max(1) as u64;
+    let slices = plan.slices.clamp(1, SLICES_MAX) as u64;
     let open = |seconds: f64| ((seconds / OPEN_SLICE.as_secs_f64()) as u64).clamp(1, slices);
     match (plan.until, plan.arrivals) {
         (Until::Elapsed(time), arrivals) => {

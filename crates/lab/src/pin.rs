@@ -1,7 +1,7 @@
 //! Keeping the generator, and the servers that it starts, on one core.
 
 use crate::Error;
-use crate::error::PlanError;
+use crate::spec::{Field, SpecError};
 
 pub(crate) use os::Affinity;
 
@@ -9,7 +9,7 @@ pub(crate) use os::Affinity;
 /// without a core, where it is.
 ///
 /// # Errors
-/// [`Error::Plan`] when the core is none of those that this process may use; [`Error::Machine`]
+/// [`Error::Spec`] when the core is none of those that this process may use; [`Error::Machine`]
 /// when none can be chosen here.
 pub fn pinned<T>(cpu: Option<usize>, work: impl FnOnce() -> T) -> Result<T, Error> {
     let before = pin(cpu)?;
@@ -27,7 +27,7 @@ pub(crate) fn pin(cpu: Option<usize>) -> Result<Option<Affinity>, Error> {
         Ok(Some(before)) => Ok(Some(before)),
         Ok(None) => {
             let takes = "the number of a core that this process may run on";
-            Err(PlanError::new("--pin", cpu.to_string(), takes).into())
+            Err(SpecError::value(Field::Pin, cpu, takes).into())
         }
         Err(source) => Err(Error::Machine { what: format!("--pin {cpu}"), source }),
     }
@@ -93,7 +93,7 @@ mod tests {
         let affinity = (0..1024).find_map(|cpu| pin(Some(cpu)).ok()?).unwrap();
         assert_eq!(cores(), 1);
         let no_such = pin(Some(1_000_000)).unwrap_err();
-        assert!(no_such.is_usage() && no_such.to_string().starts_with("--pin: got 1000000"));
+        assert!(no_such.is_usage() && no_such.to_string().starts_with("pin: got 1000000"));
         affinity.restore();
         assert_eq!(cores(), before);
         let cpu = (0..1024).find(|cpu| pinned(Some(*cpu), cores).is_ok_and(|cores| cores == 1));

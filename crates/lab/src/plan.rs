@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use crate::client::{Opening, Speak};
-use crate::error::PlanError;
-use crate::load::{Course, NUMBER, Template, Until};
+use crate::load::{Course, NUMBER, Template};
 use crate::results::{Arrivals, Shape, Spacing, Think};
+use crate::spec::{Field, SpecError, Until};
 
 /// Most calls in flight per session. More would measure our own queue, not the server.
 pub const CONCURRENCY_MAX: usize = 4096;
@@ -133,58 +133,46 @@ impl Plan {
     /// Checks every bound.
     ///
     /// # Errors
-    /// [`PlanError`] names the flag, what it was given, and what it takes.
-    pub fn validate(&self) -> Result<(), PlanError> {
-        in_range("--concurrency", self.concurrency, CONCURRENCY_MAX)?;
-        in_range("--sessions", self.sessions, SESSIONS_MAX)?;
-        in_range("--slices", self.slices, 1000)?;
+    /// [`SpecError`] names the field, what it was given, and what it takes.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        in_range(Field::Concurrency, self.concurrency, CONCURRENCY_MAX)?;
+        in_range(Field::Sessions, self.sessions, SESSIONS_MAX)?;
         self.arrivals.as_ref().map_or(Ok(()), arrivals_in_range)?;
         match self.until {
-            Until::Calls(0) => return Err(PlanError::new("--requests", "0", "1 or more")),
-            Until::Elapsed(time) => a_duration("--duration", time)?,
+            Until::Calls(0) => return Err(SpecError::value(Field::Requests, 0, "1 or more")),
+            Until::Elapsed(time) => a_duration(Field::Duration, time)?,
             Until::Calls(_) => {}
         }
         if let Until::Elapsed(time) = self.warmup
             && time > DURATION_MAX
         {
-            return Err(PlanError::new("--warmup", format!("{time:?}"), "at most 1h"));
+            return Err(SpecError::value(Field::Warmup, format!("{time:?}"), "at most 1h"));
         }
-        a_duration("--timeout", self.timeout)?;
-        self.mixed()?;
-        a_duration("--start-timeout", self.start_timeout)?;
-        if self.distinct && !self.args.as_ref().is_some_and(|args| args.get().contains(NUMBER)) {
-            let given = self.args.as_ref().map_or("no --args", |args| args.get());
-            return Err(PlanError::new("--distinct", given, "--args with {n} in a string"));
+        a_duration(Field::Timeout, self.timeout)?;
+        a_duration(Field::StartTimeout, self.start_timeout)?;
+        if let Some(think) = self.think {
+            a_duration(Field::Think, Duration::from_nanos(think.mean_ns))?;
         }
-        let object = |args: &RawValue| args.get().trim_start().starts_with('{');
-        match &self.args {
-            Some(args) if !object(args) => {
-                Err(PlanError::new("--args", args.get(), "a JSON object, such as '{\"a\":1}'"))
-            }
-            Some(_) if self.tool.is_none() => {
-                Err(PlanError::new("--args", "arguments without a tool", "--tool NAME beside it"))
-            }
-            _ => Ok(()),
+        if self.mix.len() > TOOLS_MAX {
+            let takes = format!("at most {TOOLS_MAX}");
+            return Err(SpecError::value(Field::Tools, self.mix.len(), takes));
         }
+        self.args_fit()
     }
 
-    /// Checks what only a scenario can ask for.
-    fn mixed(&self) -> Result<(), PlanError> {
-        let many = self.mix.len();
-        if many > TOOLS_MAX {
-            return Err(PlanError::new("tools", many.to_string(), format!("at most {TOOLS_MAX}")));
+    /// Checks the arguments of the one tool.
+    fn args_fit(&self) -> Result<(), SpecError> {
+        let args = self.args.as_ref().map(|args| args.get());
+        if self.distinct && !args.is_some_and(|args| args.contains(NUMBER)) {
+            let what = ["it takes ".into(), Field::Args.into(), " with {n} in a string".into()];
+            return Err(SpecError::new(Field::Distinct, what));
         }
-        match self.think {
-            Some(think) if self.arrivals.is_some() => {
-                let takes = "a closed loop: arrivals do not wait for answers";
-                Err(PlanError::new(
-                    "think",
-                    format!("{:?} beside arrivals", Duration::from_nanos(think.mean_ns)),
-                    takes,
-                ))
+        match args {
+            Some(args) if !args.trim_start().starts_with('{') => {
+                Err(SpecError::value(Field::Args, args, "a JSON object, such as '{\"a\":1}'"))
             }
-            Some(think) => a_duration("think", Duration::from_nanos(think.mean_ns)),
-            None => Ok(()),
+            Some(_) if self.tool.is_none() => Err(SpecError::needs(Field::Args, &[Field::Tool])),
+            _ => Ok(()),
         }
     }
 
@@ -202,26 +190,27 @@ impl Plan {
     }
 }
 
-fn arrivals_in_range(arrivals: &Arrivals) -> Result<(), PlanError> {
+fn arrivals_in_range(arrivals: &Arrivals) -> Result<(), SpecError> {
     let rates = || format!("more than 0 to {RATE_PER_S_MAX:.0} calls/s");
     let possible = |rate: f64| (0.0..=RATE_PER_S_MAX).contains(&rate);
     let mean = arrivals.rate_per_s();
     let fits = mean > 0.0 && possible(mean);
     match arrivals.shape {
-        Shape::Rate { per_s } if !fits => Err(PlanError::new("--rate", per_s.to_string(), rates())),
+        Shape::Rate { per_s } if !fits => Err(SpecError::value(Field::Rate, per_s, rates())),
         Shape::Ramp { from_per_s: from, to_per_s: to }
             if !(fits && possible(from) && possible(to)) =>
         {
-            Err(PlanError::new("--ramp", format!("{from}..{to}"), rates()))
+            Err(SpecError::value(Field::Ramp, format!("{from}..{to}"), rates()))
         }
         Shape::Burst { calls, every_ns } => {
-            a_duration("--burst", Duration::from_nanos(every_ns))?;
+            a_duration(Field::Burst, Duration::from_nanos(every_ns))?;
             if arrivals.spacing == Spacing::Poisson {
-                let takes = "constant: the calls of a burst come at once";
-                return Err(PlanError::new("--arrivals", "poisson with --burst", takes));
+                let what = ["got poisson with ".into(), Field::Burst.into()];
+                let takes = "; it takes constant: the calls of a burst come at once";
+                return Err(SpecError::new(Field::Arrivals, what).with(takes));
             }
             if !fits {
-                return Err(PlanError::new("--burst", format!("{calls} calls"), rates()));
+                return Err(SpecError::value(Field::Burst, format!("{calls} calls"), rates()));
             }
             Ok(())
         }
@@ -229,16 +218,16 @@ fn arrivals_in_range(arrivals: &Arrivals) -> Result<(), PlanError> {
     }
 }
 
-fn in_range(flag: &'static str, value: usize, max: usize) -> Result<(), PlanError> {
+fn in_range(field: Field, value: usize, max: usize) -> Result<(), SpecError> {
     match value {
         value if (1..=max).contains(&value) => Ok(()),
-        value => Err(PlanError::new(flag, value.to_string(), format!("1 to {max}"))),
+        value => Err(SpecError::value(field, value, format!("1 to {max}"))),
     }
 }
 
-fn a_duration(flag: &'static str, time: Duration) -> Result<(), PlanError> {
+fn a_duration(field: Field, time: Duration) -> Result<(), SpecError> {
     if time < Duration::from_millis(1) || time > DURATION_MAX {
-        return Err(PlanError::new(flag, format!("{time:?}"), "1ms to 1h"));
+        return Err(SpecError::value(field, format!("{time:?}"), "1ms to 1h"));
     }
     Ok(())
 }
@@ -257,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_names_its_flag() {
+    fn every_error_names_its_field() {
         let plan = Plan::default;
         let tool = Some("echo".to_owned());
         let zero = Duration::ZERO;
@@ -268,30 +257,29 @@ mod tests {
         };
         let even = Spacing::Constant;
         let burst = |calls, every_ns| Shape::Burst { calls, every_ns };
-        for (flag, wrong) in [
-            ("--concurrency", Plan { concurrency: 0, ..plan() }),
-            ("--concurrency", Plan { concurrency: CONCURRENCY_MAX + 1, ..plan() }),
-            ("--rate", open(Shape::Rate { per_s: 0.0 }, even)),
-            ("--rate", open(Shape::Rate { per_s: f64::NAN }, even)),
-            ("--rate", open(Shape::Rate { per_s: 2e6 }, Spacing::Poisson)),
-            ("--ramp", open(Shape::Ramp { from_per_s: 0.0, to_per_s: 0.0 }, even)),
-            ("--ramp", open(Shape::Ramp { from_per_s: -1.0, to_per_s: 9.0 }, even)),
-            ("--burst", open(burst(0, 1_000_000_000), even)),
-            ("--burst", open(burst(1, 0), even)),
-            ("--arrivals", open(burst(1, 1_000_000_000), Spacing::Poisson)),
-            ("--sessions", Plan { sessions: 0, ..plan() }),
-            ("--slices", Plan { slices: 0, ..plan() }),
-            ("--requests", Plan { until: Until::Calls(0), ..plan() }),
-            ("--duration", Plan { until: Until::Elapsed(zero), ..plan() }),
-            ("--warmup", Plan { warmup: Until::Elapsed(two_hours), ..plan() }),
-            ("--timeout", Plan { timeout: zero, ..plan() }),
-            ("--distinct", Plan { distinct: true, args: raw("{}"), ..plan() }),
-            ("--args", Plan { tool, args: raw("[1]"), ..plan() }),
-            ("--args", Plan { args: raw("{}"), ..plan() }),
+        for (field, wrong) in [
+            (Field::Concurrency, Plan { concurrency: 0, ..plan() }),
+            (Field::Concurrency, Plan { concurrency: CONCURRENCY_MAX + 1, ..plan() }),
+            (Field::Rate, open(Shape::Rate { per_s: 0.0 }, even)),
+            (Field::Rate, open(Shape::Rate { per_s: f64::NAN }, even)),
+            (Field::Rate, open(Shape::Rate { per_s: 2e6 }, Spacing::Poisson)),
+            (Field::Ramp, open(Shape::Ramp { from_per_s: 0.0, to_per_s: 0.0 }, even)),
+            (Field::Ramp, open(Shape::Ramp { from_per_s: -1.0, to_per_s: 9.0 }, even)),
+            (Field::Burst, open(burst(0, 1_000_000_000), even)),
+            (Field::Burst, open(burst(1, 0), even)),
+            (Field::Arrivals, open(burst(1, 1_000_000_000), Spacing::Poisson)),
+            (Field::Sessions, Plan { sessions: 0, ..plan() }),
+            (Field::Requests, Plan { until: Until::Calls(0), ..plan() }),
+            (Field::Duration, Plan { until: Until::Elapsed(zero), ..plan() }),
+            (Field::Warmup, Plan { warmup: Until::Elapsed(two_hours), ..plan() }),
+            (Field::Timeout, Plan { timeout: zero, ..plan() }),
+            (Field::Distinct, Plan { distinct: true, args: raw("{}"), ..plan() }),
+            (Field::Args, Plan { tool, args: raw("[1]"), ..plan() }),
+            (Field::Args, Plan { args: raw("{}"), ..plan() }),
         ] {
             let error = wrong.validate().unwrap_err();
-            assert_eq!(error.flag, flag, "{error}");
-            assert!(error.to_string().starts_with(flag));
+            assert_eq!(error.field(), field, "{error}");
+            assert!(error.to_string().starts_with(field.key()));
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::control::{Control, Stage};
 use crate::error::Error;
 use crate::job::Entry;
 use crate::job::{Job, Ready};
-use crate::load::Until;
 use crate::load::{Course, Phase, Schedule, Show};
 use crate::measure::Turn;
 use crate::observe::{Observer, Seen};
@@ -15,6 +14,7 @@ use crate::pin::Affinity;
 use crate::plan::Plan;
 use crate::results::{Results, Run};
 use crate::run::unless_stopped;
+use crate::spec::Until;
 
 /// A target that is open and warm.
 pub(crate) struct Rig {

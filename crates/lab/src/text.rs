@@ -1,5 +1,7 @@
 //! Figures and texts of others as people read them.
 
+use std::time::Duration;
+
 use mcplane_proto::text::is_active;
 
 pub(crate) fn na() -> String {
@@ -130,6 +132,23 @@ impl Style {
     pub(crate) fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
+}
+
+/// A time with its unit: `500ms`, `1.5s`, `2m`, `1h`; without one, seconds.
+///
+/// # Errors
+/// What it takes.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..) {
+        Some("ms") => 1e-3,
+        Some("" | "s") => 1.0,
+        Some("m") => 60.0,
+        Some("h") => 3600.0,
+        _ => return Err("units are ms, s, m and h".to_owned()),
+    };
+    let number: f64 = digits.parse().map_err(|_| "not a number with a unit".to_owned())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

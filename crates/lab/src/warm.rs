@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control::Control;
-use crate::load::Until;
 use crate::load::{Fleet, Phase, Schedule, Show};
 use crate::plan::Plan;
 use crate::record;
 use crate::results::{Shape, Warmup};
+use crate::spec::Until;
 
 /// Windows that are compared: the first half of them with the second.
 const WINDOWS: usize = 8;

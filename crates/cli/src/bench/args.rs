@@ -1,20 +1,15 @@
 //! The arguments of `mcplane bench`.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mcplane_lab::{
-    Address, Arrivals, Plan, PlanError, Remote, Shape, Spacing, Speak, Until, listening_at,
-    open_in_flight,
-};
-use mcplane_process::observe::Tree;
-use serde_json::value::RawValue;
+use mcplane_lab::Speak;
+use mcplane_lab::profile::Kind;
+use mcplane_lab::spec::{OverHttp, Spec, TargetSpec};
+use mcplane_lab::verdict::Assertions;
 
-use super::modes::ModeArgs;
-use super::scenario::Extra;
+use crate::load::LoadArgs;
 use crate::report::Outputs;
 
 /// Measure a server: throughput, latency, errors, CPU and memory, beside a floor.
@@ -28,115 +23,17 @@ Exit code: 0 measured without an error, 1 the server answered with errors or a c
 could not be reached or spoken to, or a condition cannot be told, 130 interrupted before a measurement began.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct BenchArgs {
-    /// Tool to call; by default one that is cheap and changes nothing
-    #[arg(long, value_name = "NAME")]
-    pub tool: Option<String>,
-    /// Arguments of the tool; by default built from its input schema
-    #[arg(long, value_name = "JSON", value_parser = raw_json, requires = "tool")]
-    pub args: Option<RawJson>,
-    /// Calls in flight per session; a list measures each in turn [default: 1,32]. With --rate,
-    /// --burst or --ramp, the most in flight [default: 1024 over all sessions]
-    #[arg(long, short, value_name = "N", value_delimiter = ',')]
-    pub concurrency: Vec<usize>,
-    /// Open loop: begin this many calls per second, whether or not others have ended
-    #[arg(long, value_name = "N", groups = ["open", "arriving"])]
-    pub rate: Option<f64>,
-    /// Open loop: begin a number of calls at once, at intervals
-    #[arg(long, value_name = "N/TIME", value_parser = burst, groups = ["open", "arriving"])]
-    pub burst: Option<Shape>,
-    /// Open loop: begin calls at a rate that changes from one to another over the run
-    #[arg(long, value_name = "N..N", value_parser = ramp, groups = ["open", "arriving"])]
-    pub ramp: Option<Shape>,
-    /// How the calls of an open loop are spread: evenly, or at random, as from independent callers
-    #[arg(
-        long,
-        default_value = "constant",
-        value_name = "constant|poisson",
-        requires = "arriving"
-    )]
-    pub arrivals: Spacing,
-    /// Seed of the random spread: the same seed gives the same times
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "arriving")]
-    pub seed: u64,
-    /// Stop after this many calls
-    #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
-    pub requests: Option<u64>,
-    /// Stop after this time [default: 3s; with --transports 1s for each of them]
-    #[arg(long, short, value_name = "TIME", value_parser = duration)]
-    pub duration: Option<Duration>,
-    /// Calls (100) or time (1s) of warm-up, not measured [default: 1s, then until latencies show no
-    /// trend, 10s at most; with --transports 200ms]
-    #[arg(long, value_name = "N|TIME", value_parser = calls_or_time)]
-    pub warmup: Option<Until>,
-    /// Longest time for one call
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    pub timeout: Duration,
-    /// Longest time for each step of starting up
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
-    pub start_timeout: Duration,
-    /// Connections; over stdio, processes
-    #[arg(long, short, value_name = "N", default_value_t = 1)]
-    pub sessions: usize,
-    /// Do not compare each result with the first
-    #[arg(long)]
-    pub no_check: bool,
-    /// Put the number of each call where --args has {n}, and expect it back in the result
-    #[arg(long, requires_all = ["args", "no_floor"], conflicts_with = "no_check")]
-    pub distinct: bool,
-    /// Pause between the two calls that show whether a result changes by itself [default: 1.1s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub settle: Option<Duration>,
-    /// Do not measure the floor
-    #[arg(long)]
-    pub no_floor: bool,
-    /// Let the floor write each answer by itself, as a plain loop does, instead of all answers to
-    /// one read at once; over stdio
-    #[arg(long)]
-    pub plain_floor: bool,
-    /// Keep generator and server on this core
-    #[arg(long, value_name = "CPU")]
-    pub pin: Option<usize>,
-    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18
-    #[arg(long, visible_alias = "revision", value_name = "ERA", default_value = "auto")]
-    #[arg(conflicts_with = "transports")]
-    pub era: Speak,
-    /// Header of every HTTP request and of the WebSocket handshake (repeatable); its value is never
-    /// shown
-    #[arg(
-        long = "header",
-        value_name = "'NAME: VALUE'",
-        requires = "url",
-        conflicts_with = "command"
-    )]
-    pub headers: Vec<String>,
-    /// Transport of an http URL; by default Streamable HTTP, and HTTP+SSE where that fails
-    #[arg(long, value_enum, value_name = "http|sse", requires = "url", conflicts_with = "command")]
-    pub transport: Option<OverHttp>,
-    /// PEM file of the authorities to trust in place of the system's
-    #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "command")]
-    pub ca: Option<PathBuf>,
-    /// Process whose CPU and memory are measured; by default the one that listens at the URL, if it
-    /// is on this machine and visible
-    #[arg(long, value_name = "PID", requires = "url", conflicts_with = "command")]
-    pub pid: Option<u32>,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub way: WayArgs,
     #[command(flatten)]
     pub modes: ModeArgs,
-    /// What only a scenario can ask for
-    #[arg(skip)]
-    pub extra: Extra,
-    /// Measure the built-in fixture over every transport, in turns
-    #[arg(long)]
-    #[arg(conflicts_with_all = ["url", "command", "tool", "headers", "transport", "ca", "pid"])]
-    pub transports: bool,
-    /// Run the command, and what it starts, under a profiler, and write a flame graph and a table
-    /// of functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a
-    /// run are not results
-    #[arg(long, value_enum, value_name = "cpu|heap|stages", conflicts_with = "assert")]
-    pub profile: Option<Profiled>,
-    /// Folder for these, and for the output of the profiler
-    #[arg(long, value_name = "DIR", default_value = "mcplane-profile")]
-    #[arg(requires = "profile", conflicts_with = "assert")]
-    pub profile_out: PathBuf,
+    /// Take everything from a file of TOML; see docs/lab/scenario.md. Beside it may stand
+    /// --quiet, --json and the other outputs
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["LoadArgs", "WayArgs", "ModeArgs", "TargetArgs"])]
+    pub scenario: Option<PathBuf>,
     /// Show nothing while it runs
     #[arg(long, short)]
     pub quiet: bool,
@@ -146,18 +43,97 @@ pub struct BenchArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show it")]
     pub outputs: Outputs,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// How a server is measured.
+#[derive(Clone, Debug, Args)]
+#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
+pub struct WayArgs {
+    /// Put the number of each call where --args say {n}, and expect it back in its result
+    #[arg(long)]
+    pub distinct: bool,
+    /// Do not measure the floor
+    #[arg(long)]
+    pub no_floor: bool,
+    /// Let the floor write each answer by itself, as a plain loop does, and not all that one read
+    /// brought at once; over stdio
+    #[arg(long)]
+    pub plain_floor: bool,
+    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18 [default: auto]
+    #[arg(long, visible_alias = "revision", value_name = "ERA")]
+    pub era: Option<Speak>,
+}
+
+/// What is measured beside one load after another.
+#[derive(Clone, Debug, Default, Args)]
+#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
+pub struct ModeArgs {
+    /// Measure each of these numbers of calls in flight, upwards and downwards in turns, and find
+    /// the knee: from where on more load gives no more throughput
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',')]
+    pub ladder: Vec<usize>,
+    /// The same with rates of an open loop, in calls per second
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',')]
+    pub ladder_rate: Vec<f64>,
+    /// Find the highest rate at which all of these hold, within 3 %
+    #[arg(long, value_name = "'p99<50ms,errors=0'")]
+    pub find_limit: Option<Assertions>,
+    /// Start so many fresh processes (for a URL: connections), one after the other, to the first
+    /// call: what each step takes, with the 95 % interval of the median; 30 or more say something
+    #[arg(long, value_name = "N")]
+    pub cold_start: Option<usize>,
+    /// Exit with 1 if one of these does not hold for a run, with 3 if that cannot be told or the
+    /// run was interrupted; they alone decide then
+    #[arg(long, value_name = "'p99<5ms,errors=0'")]
+    pub assert: Option<Assertions>,
+    /// Measure the built-in fixture over every transport, in turns
+    #[arg(long)]
+    pub transports: bool,
+    /// Run the command, and what it starts, under a profiler, and write a flame graph and a table of
+    /// functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a run
+    /// are no results
+    #[arg(long, value_enum, value_name = "cpu|heap|stages")]
+    pub profile: Option<Profiled>,
+    /// Folder for them and for what the profiler wrote [default: mcplane-profile]
+    #[arg(long, value_name = "DIR")]
+    pub profile_out: Option<PathBuf>,
+}
+
+/// The server.
+#[derive(Clone, Debug, Args)]
+#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
+pub struct TargetArgs {
+    /// Header of every HTTP request and of the WebSocket handshake (repeatable); its value is never
+    /// shown
+    #[arg(long = "header", value_name = "'NAME: VALUE'")]
+    pub headers: Vec<String>,
+    /// How an http URL is spoken to; by default Streamable HTTP, and HTTP+SSE where that fails
+    #[arg(long, value_enum, value_name = "http|sse")]
+    pub transport: Option<Http>,
+    /// PEM file of the authorities to trust in place of the system's
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Process whose CPU and memory are measured; by default the one that listens at the URL, if
+    /// that is on this machine and can be seen
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Where the command of --cold-start listens; without it, it speaks over stdio
+    #[arg(long, value_name = "URL")]
+    pub listens: Option<String>,
     /// Address of a server: http(s)://, ws(s)://, tcp://HOST:PORT or unix:PATH
     #[arg(value_name = "URL")]
     pub url: Option<String>,
     /// Command that starts a server on stdio
-    #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
 /// The transport of an http URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(clippy::exhaustive_enums, reason = "what clap fills in")]
-pub enum OverHttp {
+pub enum Http {
     /// Streamable HTTP
     Http,
     /// HTTP+SSE of 2024-11-05
@@ -176,171 +152,69 @@ pub enum Profiled {
     Stages,
 }
 
-/// JSON text as it was typed.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RawJson(Box<RawValue>);
-
-impl RawJson {
-    /// The text.
-    pub fn into_inner(self) -> Box<RawValue> {
-        self.0
-    }
-}
-
 impl BenchArgs {
-    /// One plan for each concurrency.
-    ///
-    /// # Errors
-    /// A sentence that names the flag at fault.
-    pub(super) fn plans(&self) -> Result<Vec<Plan>, String> {
-        // clap does not ask for a command where a URL excludes one.
-        if self.profile.is_some() && self.command.is_empty() {
-            return Err(
-                "--profile takes a command: mcplane bench --profile cpu -- COMMAND".to_owned()
-            );
-        }
-        if let (Some(flag), true) = (self.modes.rates_by(), self.concurrency.len() > 1) {
-            return Err(format!("{flag} takes one --concurrency, got {}", self.concurrency.len()));
-        }
-        let is_one = self.concurrency.len() <= 1 && self.sessions == 1 && !self.modes.is_any();
-        if self.profile.is_some() && !is_one {
-            return Err("--profile takes one load: one --concurrency and one session".to_owned());
-        }
-        let valid = |plan: Plan| plan.validate().map(|()| plan);
-        let plans: Result<_, PlanError> =
-            self.in_flight().into_iter().map(|many| valid(self.plan(many))).collect();
-        plans.map_err(|error| error.to_string())
-    }
-
-    /// The server at the URL, if there is one.
-    ///
-    /// # Errors
-    /// A sentence that names the flag or the address at fault.
-    pub(super) fn remote(&self) -> Result<Option<Remote>, String> {
-        if let Some(url) = &self.modes.listens {
-            if self.modes.cold_start.is_none() || self.command.is_empty() {
-                return Err("--listens takes --cold-start and a command".to_owned());
-            }
-            listening_at(url).map_err(|what| format!("--listens: {what}"))?;
-        }
-        if let Some(file) = &self.ca {
-            File::open(file).map_err(|error| format!("--ca {}: {error}", file.display()))?;
-        }
-        // Elsewhere no process can be seen.
-        if let (Some(pid), true) = (self.pid, cfg!(target_os = "linux"))
-            && Tree::of(pid).is_none()
-        {
-            return Err(format!("--pid: there is no process {pid}"));
-        }
-        let Some(url) = &self.url else { return Ok(None) };
-        let address = Address::parse(url, self.transport == Some(OverHttp::Sse))?;
-        let mut remote = Remote::new(address).ca(self.ca.clone()).pid(self.pid);
-        if self.transport.is_some() {
-            remote = remote.without_fall_back();
-        }
-        self.headers.iter().try_fold(remote, |remote, line| remote.header(line)).map(Some)
-    }
-
-    /// When calls are meant to begin, unless that depends on others.
-    fn open(&self) -> Option<Arrivals> {
-        let rate = self.rate.map(|per_s| Shape::Rate { per_s });
-        // A search has rates of its own.
-        let searched = self.modes.rates_by().map(|_| Shape::Rate { per_s: 1.0 });
-        let shape = rate.or(self.burst).or(self.ramp).or(searched)?;
-        Some(Arrivals { shape, spacing: self.arrivals, seed: self.seed })
-    }
-
-    fn in_flight(&self) -> Vec<usize> {
-        match (self.concurrency.as_slice(), self.open()) {
-            ([], None) if self.profile.is_some() => vec![1],
-            ([], None) => vec![1, 32],
-            ([], Some(_)) => vec![open_in_flight(self.sessions)],
-            (given, _) => given.to_vec(),
+    /// What the command line asks for.
+    pub fn spec(&self) -> Spec {
+        let Self { way, modes, .. } = self;
+        Spec {
+            targets: self.target.spec().into_iter().collect(),
+            distinct: way.distinct,
+            no_floor: way.no_floor,
+            plain_floor: way.plain_floor,
+            era: way.era,
+            ladder: modes.ladder.clone(),
+            ladder_rate: modes.ladder_rate.clone(),
+            find_limit: modes.find_limit.clone(),
+            cold_start: modes.cold_start,
+            assert: modes.assert.clone(),
+            transports: modes.transports,
+            profile: modes.profile.map(|kind| match kind {
+                Profiled::Cpu => Kind::Cpu,
+                Profiled::Heap => Kind::Heap,
+                Profiled::Stages => Kind::Stages,
+            }),
+            profile_out: modes.profile_out.clone(),
+            ..self.load.spec()
         }
     }
+}
 
-    pub(super) fn plan(&self, concurrency: usize) -> Plan {
-        let default = Plan::default();
-        // The fixture is known to answer the same every time; sixteen sides have a minute.
-        let (duration, warmup, settle) = match self.transports {
-            true => (Duration::from_secs(1), Duration::from_millis(200), Duration::ZERO),
-            false => (Duration::from_secs(3), Duration::from_secs(1), default.settle),
+impl TargetArgs {
+    /// The server, if one is named. A command that somebody typed has the environment in which it was
+    /// typed.
+    fn spec(&self) -> Option<TargetSpec> {
+        let spec = TargetSpec {
+            command: self.command.clone(),
+            inherit_env: vec!["*".to_owned()],
+            url: self.url.clone(),
+            headers: self.headers.clone(),
+            transport: self.transport.map(|http| match http {
+                Http::Http => OverHttp::Http,
+                Http::Sse => OverHttp::Sse,
+            }),
+            ca: self.ca.clone(),
+            pid: self.pid,
+            listens: self.listens.clone(),
         };
-        let duration = self.duration.unwrap_or(duration);
-        self.extra.add_to(Plan {
-            tool: self.tool.clone(),
-            args: self.args.clone().map(|json| json.0),
-            concurrency,
-            arrivals: self.open(),
-            until: self.requests.map_or(Until::Elapsed(duration), Until::Calls),
-            warmup: self.warmup.unwrap_or(Until::Elapsed(warmup)),
-            // What was asked for is kept to.
-            warmup_stretch: match self.warmup.is_some() || self.transports {
-                true => 1,
-                false => default.warmup_stretch,
-            },
-            timeout: self.timeout,
-            start_timeout: self.start_timeout,
-            sessions: self.sessions,
-            check: !self.no_check,
-            distinct: self.distinct,
-            speak: self.era,
-            pin: self.pin,
-            settle: self.settle.unwrap_or(settle),
-            seed: self.seed,
-            ..default
-        })
+        let none = TargetSpec { inherit_env: spec.inherit_env.clone(), ..TargetSpec::default() };
+        (spec != none).then_some(spec)
     }
-}
-
-pub(crate) fn raw_json(text: &str) -> Result<RawJson, String> {
-    serde_json::from_str(text).map(RawJson).map_err(|error| format!("not JSON: {error}"))
-}
-
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..) {
-        Some("ms") => 1e-3,
-        Some("" | "s") => 1.0,
-        Some("m") => 60.0,
-        Some("h") => 3600.0,
-        _ => return Err("units are ms, s, m and h".to_owned()),
-    };
-    let number: f64 = digits.parse().map_err(|_| "not a number with a unit".to_owned())?;
-    Duration::try_from_secs_f64(number * unit).map_err(|error| error.to_string())
-}
-
-/// `50/1s`: 50 calls every second.
-fn burst(text: &str) -> Result<Shape, String> {
-    let form = || "not of the form N/TIME, such as 50/1s".to_owned();
-    let (calls, every) = text.split_once('/').ok_or_else(form)?;
-    let calls = calls.parse().map_err(|_| form())?;
-    let every_ns = u64::try_from(duration(every)?.as_nanos()).map_err(|_| form())?;
-    Ok(Shape::Burst { calls, every_ns })
-}
-
-/// `100..2000`: from 100 to 2000 calls per second.
-fn ramp(text: &str) -> Result<Shape, String> {
-    let rates = text.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-    let form = || "not of the form N..N, such as 100..2000".to_owned();
-    let (from_per_s, to_per_s) = rates.ok_or_else(form)?;
-    Ok(Shape::Ramp { from_per_s, to_per_s })
-}
-
-pub(crate) fn calls_or_time(text: &str) -> Result<Until, String> {
-    text.parse().map(Until::Calls).or_else(|_| duration(text).map(Until::Elapsed))
 }
 
 #[cfg(test)]
 mod tests {
     use std::process;
+    use std::time::Duration;
 
-    use clap::Parser;
+    use clap::error::ErrorKind;
+    use clap::{CommandFactory, Parser};
+    use mcplane_lab::spec::{Field, schema};
+    use mcplane_lab::{Shape, Spacing, Until};
 
     use super::*;
+    use crate::load::Source;
 
-    #[derive(Parser)]
+    #[derive(Debug, Parser)]
     struct Cli {
         #[command(flatten)]
         bench: BenchArgs,
@@ -351,150 +225,168 @@ mod tests {
             .map(|cli| cli.bench)
     }
 
-    #[test]
-    fn the_default_measures_one_and_many_in_flight() {
-        let plans = parse("").unwrap().plans().unwrap();
-        let concurrency: Vec<_> = plans.iter().map(|plan| plan.concurrency).collect();
-        assert_eq!(concurrency, [1, 32]);
-        assert!(
-            plans
-                .iter()
-                .all(|plan| plan.check && plan.until == Until::Elapsed(Duration::from_secs(3)))
-        );
+    /// What is wrong with a command line that clap takes.
+    #[track_caller]
+    fn complaint(line: &str) -> String {
+        let error = parse(line).unwrap().spec().check().expect_err(line);
+        Source::CommandLine.complaint(&error)
     }
 
     #[test]
-    fn flags_reach_the_plan() {
-        let line = "--tool add --args {\"a\":1.0} -c 4 -n 100 --warmup 20 --timeout 250ms -s 2 \
+    fn flags_reach_the_spec() {
+        let line = "--tool add --args {\"a\":1.0} -c 4,8 -n 100 --warmup 20 --timeout 250ms -s 2 \
             --no-check --pin 1 --era legacy -- server --flag -x";
-        let args = parse(line).unwrap();
-        assert_eq!(args.command, ["server", "--flag", "-x"]);
-        let plan = args.plans().unwrap().remove(0);
-        assert_eq!(plan.args.unwrap().get(), "{\"a\":1.0}");
-        assert_eq!((plan.concurrency, plan.sessions, plan.pin), (4, 2, Some(1)));
-        assert_eq!((plan.until, plan.warmup), (Until::Calls(100), Until::Calls(20)));
-        assert_eq!((plan.timeout, plan.check), (Duration::from_millis(250), false));
-        assert_eq!(plan.speak, "legacy".parse().unwrap());
+        let spec = parse(line).unwrap().spec();
+        assert_eq!(spec.targets[0].command, ["server", "--flag", "-x"]);
+        assert_eq!(spec.targets[0].inherit_env, ["*"]);
+        assert_eq!(spec.args.as_ref().unwrap().get(), "{\"a\":1.0}");
+        assert_eq!(
+            (&spec.concurrency[..], spec.sessions, spec.pin),
+            (&[4, 8][..], Some(2), Some(1))
+        );
+        assert_eq!((spec.requests, spec.warmup), (Some(100), Some(Until::Calls(20))));
+        assert_eq!((spec.timeout, spec.no_check), (Some(Duration::from_millis(250)), true));
+        assert_eq!(spec.era, "legacy".parse().ok());
+        spec.check().unwrap();
+        let spec = parse("").unwrap().spec();
+        assert!(spec.targets.is_empty() && spec.concurrency.is_empty() && spec.check().is_ok());
     }
 
     #[test]
-    fn an_open_loop_has_arrivals_and_room() {
-        let plan = |line: &str| parse(line).unwrap().plans().unwrap().remove(0);
-        let poisson = plan("--rate 500 --arrivals poisson --seed 9 -s 4");
-        assert_eq!(poisson.seed, 9);
-        let shape = Shape::Rate { per_s: 500.0 };
-        let want = Arrivals { shape, spacing: Spacing::Poisson, seed: 9 };
-        assert_eq!((poisson.arrivals, poisson.concurrency), (Some(want), 256));
-        for (line, want) in [
-            ("--burst 50/1s", Shape::Burst { calls: 50, every_ns: 1_000_000_000 }),
-            ("--ramp 100..2000", Shape::Ramp { from_per_s: 100.0, to_per_s: 2000.0 }),
-        ] {
-            let plan = plan(&format!("{line} -c 8"));
-            assert_eq!((plan.arrivals.unwrap().shape, plan.concurrency), (want, 8));
-        }
-        for line in [
-            "--rate x",
-            "--burst 50",
-            "--burst 50/x",
-            "--ramp 5",
-            "--rate 1 --ramp 1..2",
-            "--seed 1",
-            "--arrivals poisson",
-        ] {
+    fn an_open_loop_has_its_shape() {
+        let spec = |line: &str| parse(line).unwrap().spec();
+        let poisson = spec("--rate 500 --arrivals poisson --seed 9");
+        assert_eq!((poisson.rate, poisson.seed), (Some(500.0), Some(9)));
+        assert_eq!(poisson.arrivals, Some(Spacing::Poisson));
+        let burst = Shape::Burst { calls: 50, every_ns: 1_000_000_000 };
+        assert_eq!(spec("--burst 50/1s").burst, Some(burst));
+        let ramp = Shape::Ramp { from_per_s: 100.0, to_per_s: 2000.0 };
+        assert_eq!(spec("--ramp 100..2000").ramp, Some(ramp));
+        for line in ["--rate x", "--burst 50", "--burst 50/x", "--ramp 5", "--era 2026"] {
             assert!(parse(line).is_err(), "{line}");
         }
-        let searched = plan("--find-limit errors=0 --arrivals poisson --seed 9").arrivals.unwrap();
-        assert_eq!((searched.spacing, searched.seed), (Spacing::Poisson, 9));
-        assert!(plan("--ladder-rate 5,9 --arrivals poisson").arrivals.is_some());
-        assert!(parse("--rate 0").unwrap().plans().unwrap_err().starts_with("--rate"));
-        for line in ["--find-limit errors=0 -c 2,64", "--ladder-rate 5,9 -c 2,4"] {
-            let error = parse(line).unwrap().plans().unwrap_err();
-            assert!(error.contains("takes one --concurrency"), "{error}");
+        for line in ["--find-limit errors=0 --arrivals poisson", "--ladder-rate 5,9 --seed 3"] {
+            spec(line).check().unwrap();
         }
-    }
-
-    #[test]
-    fn a_profile_is_of_one_command_and_one_load() {
-        let args = parse("--profile cpu -- server").unwrap();
-        assert_eq!((args.profile, args.plans().unwrap().len()), (Some(Profiled::Cpu), 1));
-        assert_eq!(args.profile_out.to_str(), Some("mcplane-profile"));
-        for line in ["--profile-out x -- server", "--profile-out x --assert errors=0 -- server"] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-        for line in ["--profile heap", "--profile heap http://x", "--profile cpu --transports"] {
-            let error = parse(line).unwrap().plans().unwrap_err();
-            assert!(error.starts_with("--profile takes a command"), "{line}: {error}");
-        }
-        let many = parse("--profile cpu -c 1,4 -- server").unwrap().plans().unwrap_err();
-        assert!(many.starts_with("--profile"), "{many}");
-    }
-
-    #[test]
-    fn times_take_their_units() {
-        for (text, ms) in [("500ms", 500), ("2s", 2000), ("1.5", 1500), ("1m", 60_000)] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
-        }
-        for wrong in ["", "s", "1d", "-1s", "1e99h"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(calls_or_time("7"), Ok(Until::Calls(7)));
-        assert_eq!(calls_or_time("7s"), Ok(Until::Elapsed(Duration::from_secs(7))));
     }
 
     #[test]
     fn a_url_is_a_server_that_runs_already() {
         let line =
             format!("--header A:b --revision 2025-06-18 --pid {} https://x/mcp", process::id());
-        let args = parse(&line).unwrap();
-        assert_eq!(args.remote().unwrap().unwrap().address().to_string(), "https://x/mcp");
-        assert_eq!(args.era, "2025-06-18".parse().unwrap());
-        assert!(parse("").unwrap().remote().unwrap().is_none());
-        for (line, part) in [
-            ("server", "mcplane bench -- server"),
-            ("--transport sse ws://x", "--transport"),
-            ("--header nothing http://x", "'Name: value'"),
-            ("--listens http://x -c 1 -- server", "--listens takes --cold-start and a command"),
-            ("--cold-start 2 --listens http://x http://y", "--listens takes"),
+        let spec = parse(&line).unwrap().spec();
+        assert_eq!(spec.targets[0].url.as_deref(), Some("https://x/mcp"));
+        assert_eq!(spec.era, "2025-06-18".parse().ok());
+        spec.check().unwrap();
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_its_flag() {
+        for (line, words) in [
+            ("--args {}", "--args: it takes --tool"),
+            ("-n 1 -d 1s", "--requests: it cannot be used with --duration"),
+            ("-c 0", "--concurrency: got 0; it takes 1 to 4096"),
+            ("--rate 0", "--rate: got 0; it takes more than 0 to 1000000 calls/s"),
+            ("--rate 1 --ramp 1..2", "--rate: it cannot be used with --ramp"),
+            ("--rate 1 --ladder 1,2", "--ladder: it cannot be used with --rate"),
+            (
+                "--seed 1",
+                "--seed: it takes --rate, --burst, --ramp, --ladder-rate, --find-limit, a mix or a think time",
+            ),
+            (
+                "--arrivals poisson",
+                "--arrivals: it takes --rate, --burst, --ramp, --ladder-rate or --find-limit",
+            ),
+            ("--find-limit errors=0 -c 2,64", "--find-limit: it takes one --concurrency, got 2"),
+            ("--ladder-rate 5,9 -c 2,4", "--ladder-rate: it takes one --concurrency, got 2"),
+            ("--ladder 1 -c 2", "--ladder: it cannot be used with --concurrency"),
+            ("u -- c", "it cannot be used with a command (-- COMMAND)"),
+            (
+                "server",
+                "server: relative URL without a base; to measure a command: mcplane bench -- server",
+            ),
+            ("--transports http://u", "--transports: it cannot be used with a target"),
+            ("--transports --header a:b", "--transports: it cannot be used with a target"),
+            ("--transports --era modern", "--transports: it cannot be used with --era"),
+            ("--header a:b -- c", "--header: it takes a URL"),
+            ("--header nothing http://x", "--header: it takes 'Name: value'"),
+            ("--pid 1", "--pid: it takes a URL"),
             #[cfg(target_os = "linux")]
             ("--pid 4294967295 http://x", "--pid: there is no process 4294967295"),
+            ("--transport sse ws://x", "ws://x: ws is not HTTP, so no --transport"),
+            ("--tool a --args {} --distinct", "--distinct: it takes --args and --no-floor"),
+            (
+                "--listens http://x -c 1 -- s",
+                "--listens: it takes --cold-start and a command (-- COMMAND)",
+            ),
+            (
+                "--cold-start 2 --listens http://x http://y",
+                "--listens: it takes --cold-start and a command (-- COMMAND)",
+            ),
+            ("--profile heap", "--profile: it takes a command (-- COMMAND)"),
+            ("--profile heap http://x", "--profile: it takes a command (-- COMMAND)"),
+            ("--profile-out x -- s", "--profile-out: it takes --profile"),
+            ("--profile cpu --assert errors=0 -- s", "--profile: it cannot be used with --assert"),
+            (
+                "--profile cpu -c 1,4 -- s",
+                "--profile: it takes one load: one --concurrency and one session",
+            ),
         ] {
-            let error = parse(line).unwrap().remote().unwrap_err();
-            assert!(error.contains(part), "{error}");
+            assert_eq!(complaint(line), words, "{line}");
         }
+        assert!(parse("--tool a --args {").is_err());
     }
 
     #[test]
-    fn every_transport_fits_in_a_minute() {
-        let plans = parse("--transports").unwrap().plans().unwrap();
-        let seconds = |until| match until {
-            Until::Elapsed(time) => time.as_secs_f64(),
-            Until::Calls(_) => f64::INFINITY,
+    fn every_flag_is_a_field_or_an_output() {
+        let schema = schema();
+        let keys = schema["properties"].as_object().unwrap();
+        let command = Cli::command();
+        let mut flags = 0;
+        for flag in command.get_arguments().filter_map(|argument| argument.get_long()) {
+            let key = flag.replace('-', "_");
+            let of_target = |field: &&Field| {
+                field.is_of_target() && (field.key() == key || field.key() == format!("{key}s"))
+            };
+            let is_known = keys.contains_key(&key) || Field::ALL.iter().any(|f| of_target(&f));
+            assert!(is_known || key == "scenario", "--{flag} has no key in a scenario");
+            flags += 1;
+        }
+        assert!(flags > 30, "{flags}");
+    }
+
+    /// What the file says, no flag may say too; how results are shown, it may.
+    #[test]
+    fn no_flag_beside_a_scenario_is_ignored() {
+        const BESIDE: [&str; 8] =
+            ["quiet", "json", "html", "csv", "markdown", "junit", "prometheus", "erlmcp"];
+        let value = |name: &str| match name {
+            "args" => "{}",
+            "burst" => "1/1s",
+            "ramp" => "1..2",
+            "era" => "legacy",
+            "find-limit" | "assert" => "errors=0",
+            "transport" => "http",
+            "arrivals" => "poisson",
+            "profile" => "cpu",
+            _ => "1",
         };
-        let warmup = |plan: &Plan| seconds(plan.warmup) * f64::from(plan.warmup_stretch);
-        let each = |plan: &Plan| 16.0 * (seconds(plan.until) + warmup(plan));
-        assert!(plans.iter().map(each).sum::<f64>() < 45.0);
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
-        for line in [
-            "--args {} ",
-            "--tool a --args {",
-            "-n 1 -d 1s",
-            "--era 2026",
-            "u -- c",
-            "--transports u",
-            "--transports --pid 1",
-            "--transports --header a:b",
-            "--transports --transport http",
-            "--transports --era modern",
-            "--header a:b -- c",
-            "--pid 1",
-            "--tool a --args {} --distinct",
-        ] {
-            assert!(parse(line).is_err(), "{line}");
+        for argument in Cli::command().get_arguments() {
+            let Some(name) = argument.get_long().filter(|name| *name != "scenario") else {
+                continue;
+            };
+            let flag = format!("--{name}");
+            let mut words = vec!["bench", "--scenario", "s.toml", flag.as_str()];
+            if argument.get_action().takes_values() {
+                words.push(value(name));
+            }
+            let refused = Cli::try_parse_from(&words).err().map(|error| error.kind());
+            let want = (!BESIDE.contains(&name)).then_some(ErrorKind::ArgumentConflict);
+            assert_eq!(refused, want, "{flag}");
         }
-        assert!(parse("-c 0").unwrap().plans().unwrap_err().starts_with("--concurrency"));
-        assert!(parse("--era 2025-06-18").is_ok());
+        for words in [["http://x"], ["--x"]] {
+            let words = ["bench", "--scenario", "s.toml"].into_iter().chain(words);
+            assert!(Cli::try_parse_from(words).is_err());
+        }
     }
 }

@@ -33,14 +33,14 @@ pub(crate) fn stop_on_interrupt(control: &Arc<Control>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the run is doing, on stderr, if that is a terminal.
+/// What is being done, on stderr, if that is a terminal.
 pub(crate) struct Watcher {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watcher {
-    pub(crate) fn start(control: &Arc<Control>, title: String) -> Self {
+    pub(crate) fn start(control: &Arc<Control>) -> Self {
         let done = Arc::new(AtomicBool::new(false));
         if !std::io::stderr().is_terminal() {
             return Self { done, thread: None };
@@ -48,12 +48,13 @@ impl Watcher {
         control.watch();
         let (finished, control) = (Arc::clone(&done), Arc::clone(control));
         let draw = move || {
-            let bar = ProgressBar::new(1000).with_prefix(title);
+            let bar = ProgressBar::new(1000);
             // The template is ours; should it be wrong, the default bar is drawn.
             if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {
                 bar.set_style(style.progress_chars("━╸ "));
             }
             while !finished.load(Ordering::Relaxed) {
+                bar.set_prefix(control.title());
                 bar.set_position(control.permille());
                 bar.set_message(live::lines(&control).join("\n"));
                 thread::park_timeout(EVERY);

@@ -10,7 +10,8 @@ use mcplane_lab::stats::Interval;
 use mcplane_lab::verdict::{Metric, Recorded, TOO_FEW, Verdict, judge};
 use serde::Serialize;
 
-use super::{CompareArgs, complain};
+use super::CompareArgs;
+use crate::bench::complain;
 use crate::input;
 use crate::report::{to_stdout, write_json};
 

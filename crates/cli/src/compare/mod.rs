@@ -1,37 +1,23 @@
 //! `mcplane compare`: which of several servers is faster, or what a gateway costs.
 //!
-//! * `words`   — what a target is, from one argument.
-//! * `service` — a command that listens at a known address.
-//! * `rounds`  — the runs, in turns.
-//! * `files`   — results that were measured apart.
+//! * `files` — results that were measured apart.
 
 mod files;
-mod rounds;
-mod service;
-mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::{ArgMatches, Args};
 use mcplane_lab::report::Document;
-use mcplane_lab::verdict::{Contest, PAIRS_DEFAULT, PAIRS_MIN, Role};
-use mcplane_lab::{
-    Arrivals, Control, Environment, Error, Plan, Shape, Spacing, Speak, Until, open_in_flight,
-};
+use mcplane_lab::verdict::{Contest, PAIRS_DEFAULT, PAIRS_MIN};
+use mcplane_lab::{Address, ContestError, ContestSpec, Control, Error, Speak, contest};
 
-use crate::bench::{RawJson, calls_or_time, duration, raw_json, watch};
+use crate::bench::complain;
+use crate::bench::watch::{self, Watcher};
+use crate::load::{LoadArgs, Source};
 use crate::report::{Outputs, to_stderr, to_stdout};
-use words::Subject;
-
-/// Most targets at once.
-const TARGETS_MAX: usize = 16;
-
-/// Most pairs of runs.
-const PAIRS_MAX: usize = 1000;
 
 /// Measure several servers in turn and say which is faster, or what a gateway adds.
 #[derive(Clone, Debug, Args)]
@@ -52,6 +38,14 @@ Examples:
 
 Exit code: 0 compared, 1 a server answered with errors, 2 usage, 3 a server could not be reached or
 results are too short to be compared, 130 interrupted before there were three pairs.")]
+#[command(
+    mut_arg("concurrency", |arg| arg.help("Calls in flight per session [default: 1]. With --rate, \
+        --burst or --ramp at most so many [default: 1024 over all sessions]")),
+    mut_arg("duration", |arg| arg.help("Time of each run [default: 2s]")),
+    mut_arg("requests", |arg| arg.help("Calls of each run, in place of a time")),
+    mut_arg("warmup", |arg| arg.help("Calls (100) or time (1s) to throw away at the start of each run \
+        [default: 500ms, and on until latencies show no trend, for 5s at most]")),
+)]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct CompareArgs {
     /// Servers, or results; the others are compared with the first
@@ -69,51 +63,10 @@ pub struct CompareArgs {
     /// Do not measure the first target against itself
     #[arg(long)]
     pub no_calibration: bool,
-    /// Tool to call; by default one that is cheap and changes nothing
-    #[arg(long, value_name = "NAME")]
-    pub tool: Option<String>,
-    /// Arguments of the tool; by default built from its input schema
-    #[arg(long, value_name = "JSON", value_parser = raw_json, requires = "tool")]
-    pub args: Option<RawJson>,
-    /// Calls in flight per session [default: 1]. With --rate, the most in flight [default: 1024
-    /// over all sessions]
-    #[arg(long, short, value_name = "N")]
-    pub concurrency: Option<usize>,
-    /// Open loop: begin this many calls per second, whether or not others have ended
-    #[arg(long, value_name = "N")]
-    pub rate: Option<f64>,
-    /// How the calls of an open loop are spread: evenly, or at random, as from independent callers
-    #[arg(long, default_value = "constant", value_name = "constant|poisson", requires = "rate")]
-    pub arrivals: Spacing,
-    /// Seed of the random spread: every run has the same times
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "rate")]
-    pub seed: u64,
-    /// Connections; over stdio, processes
-    #[arg(long, short, value_name = "N", default_value_t = 1)]
-    pub sessions: usize,
-    /// Time of each run
-    #[arg(long, short, value_name = "TIME", value_parser = duration, default_value = "2s")]
-    pub duration: Duration,
-    /// Calls of each run, instead of a time
-    #[arg(long, short = 'n', value_name = "N", conflicts_with = "duration")]
-    pub requests: Option<u64>,
-    /// Calls (100) or time (1s) of warm-up at the start of each run, not measured
-    #[arg(long, value_name = "N|TIME", value_parser = calls_or_time, default_value = "500ms")]
-    pub warmup: Until,
-    /// Longest time for one call
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    pub timeout: Duration,
-    /// Longest time for each step of starting up
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
-    pub start_timeout: Duration,
-    /// Do not compare each result with the first
-    #[arg(long)]
-    pub no_check: bool,
-    /// Keep generator and servers on this core
-    #[arg(long, value_name = "CPU")]
-    pub pin: Option<usize>,
-    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18; one for all, or a
-    /// comma-separated list, one for each target and then each gateway
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Handshake: auto, legacy, modern, or a revision such as 2025-06-18; one for all, or one for
+    /// each target and then each gateway, with commas
     #[arg(
         long,
         visible_alias = "revision",
@@ -157,95 +110,62 @@ pub fn run(args: &CompareArgs, given: Option<&ArgMatches>) -> anyhow::Result<Exi
             None => files::compare(args),
         };
     }
-    let (subjects, plan) = match asked(args) {
-        Ok(asked) => asked,
-        Err(wrong) => return Ok(complain(&wrong, 2)),
-    };
-    let environment = Environment::look();
     let control = Arc::new(Control::default());
     watch::stop_on_interrupt(&control)?;
-    let (sides, failed) = rounds::measure(&subjects, &plan, args.pairs, &control)?;
-    let has_pairs = sides.iter().all(|(_, _, runs)| runs.len() >= PAIRS_MIN);
-    let contest = Contest::new(environment, args.effect, sides);
+    let watcher = Watcher::start(&control);
+    let measured = contest(&args.spec(), &control);
+    watcher.finish();
+    let (contest, failed) = match measured {
+        Ok(measured) => measured,
+        Err(wrong) => return Ok(complain(&words(&wrong), 2)),
+    };
+    let has_pairs = contest.pairs >= PAIRS_MIN;
     if has_pairs {
         publish(args, &contest)?;
     }
+    let clean = ExitCode::from(u8::from(!contest.is_clean()));
     Ok(match failed {
-        Some(error) if error.is_usage() => complain(&error.to_string(), 2),
+        Some(error) if error.is_usage() => complain(&Source::CommandLine.error(&error), 2),
         Some(error) if error.is_unreachable() => complain(&error.to_string(), 3),
         Some(Error::Interrupted) if has_pairs => {
             to_stderr(&format!("stopped after {} of {} pairs\n", contest.pairs, args.pairs));
-            ExitCode::from(u8::from(!contest.is_clean()))
+            clean
         }
         Some(Error::Interrupted) => complain("stopped before there were three pairs", 130),
         Some(error) => complain(&error.to_string(), 1),
-        None => ExitCode::from(u8::from(!contest.is_clean())),
+        None => clean,
     })
 }
 
-/// The targets with their parts, and the plan of a run.
-fn asked(args: &CompareArgs) -> Result<(Vec<(Subject, Role)>, Plan), String> {
-    if !(PAIRS_MIN..=PAIRS_MAX).contains(&args.pairs) {
-        return Err(format!("--pairs: got {}; it takes {PAIRS_MIN} to {PAIRS_MAX}", args.pairs));
+impl CompareArgs {
+    fn spec(&self) -> ContestSpec {
+        ContestSpec {
+            targets: self.targets.clone(),
+            through: self.through.clone(),
+            headers: self.headers.clone(),
+            eras: self.era.clone(),
+            pairs: self.pairs,
+            effect: self.effect,
+            calibration: !self.no_calibration,
+            load: self.load.spec(),
+        }
     }
-    let count = args.targets.len() + args.through.len();
-    if !(2..=TARGETS_MAX).contains(&count) {
-        return Err(format!("{count} targets; it takes 2 to {TARGETS_MAX}, or one and --through"));
-    }
-    let mut subjects = Vec::new();
-    for target in &args.targets {
-        let role = if subjects.is_empty() { Role::Base } else { Role::Rival };
-        subjects.push((Subject::parse(target, &args.headers)?, role));
-    }
-    for gateway in &args.through {
-        let server = args.targets.first().map_or("", String::as_str);
-        subjects.push((Subject::gateway(gateway, server, &args.headers)?, Role::Gateway));
-    }
-    for (at, (subject, _)) in subjects.iter_mut().enumerate() {
-        subject.speak = match args.era.as_slice() {
-            [all] => *all,
-            each if each.len() == count => each.get(at).copied().unwrap_or_default(),
-            each => return Err(format!("--era: {} for {count} targets", each.len())),
-        };
-    }
-    if !args.no_calibration {
-        let base = subjects.first().map(|(base, _)| (base.clone(), Role::Calibration));
-        subjects.extend(base);
-    }
-    let plan = plan(args);
-    plan.validate().map_err(|error| error.to_string())?;
-    Ok((subjects, plan))
 }
 
-fn plan(args: &CompareArgs) -> Plan {
-    let arrivals = args.rate.map(|per_s| Arrivals {
-        shape: Shape::Rate { per_s },
-        spacing: args.arrivals,
-        seed: args.seed,
-    });
-    let in_flight = arrivals.map_or(1, |_| open_in_flight(args.sessions));
-    Plan {
-        tool: args.tool.clone(),
-        args: args.args.clone().map(RawJson::into_inner),
-        concurrency: args.concurrency.unwrap_or(in_flight),
-        arrivals,
-        until: args.requests.map_or(Until::Elapsed(args.duration), Until::Calls),
-        warmup: args.warmup,
-        timeout: args.timeout,
-        start_timeout: args.start_timeout,
-        sessions: args.sessions,
-        check: !args.no_check,
-        pin: args.pin,
-        slices: 1,
-        seed: args.seed,
-        ..Plan::default()
+/// What is wrong with the command line.
+fn words(wrong: &ContestError) -> String {
+    match wrong {
+        ContestError::Load(wrong) => Source::CommandLine.complaint(wrong),
+        ContestError::Pairs(_) => format!("--pairs: {wrong}"),
+        ContestError::Eras { .. } => format!("--era: {wrong}"),
+        wrong => wrong.to_string(),
     }
 }
 
 /// Whether this names a file of results, be it there or not.
 fn is_result(target: &str) -> bool {
     let path = Path::new(target);
-    let is_word = !target.contains(char::is_whitespace) && !words::is_address(target);
+    let is_word = !target.contains(char::is_whitespace) && !Address::is_written(target);
     path.extension().is_some_and(|extension| extension == "json") && (is_word || path.is_file())
 }
 
@@ -255,7 +175,12 @@ fn publish(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
     if args.outputs.write_with(&document, args.json.as_deref(), contest)? {
         return Ok(());
     }
-    to_stdout(&contest.to_text()).context("cannot write to stdout")
+    to_stdout(&contest.to_text(columns())).context("cannot write to stdout")
+}
+
+/// How wide the terminal is; what is no terminal has 80 columns.
+fn columns() -> usize {
+    terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| width.0.into())
 }
 
 /// A fraction: `5%`, or `5`.
@@ -267,14 +192,12 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(crate) fn complain(what: &str, code: u8) -> ExitCode {
-    to_stderr(&format!("error: {what}\n"));
-    ExitCode::from(code)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::Parser;
+    use mcplane_lab::Until;
 
     use super::*;
 
@@ -289,11 +212,6 @@ mod tests {
         cli.map(|cli| cli.compare)
     }
 
-    fn roles(words: &[&str]) -> Result<Vec<Role>, String> {
-        let (subjects, _) = asked(&parse(words).unwrap())?;
-        Ok(subjects.into_iter().map(|(_, role)| role).collect())
-    }
-
     #[test]
     fn a_file_that_is_not_there_is_still_no_command() {
         assert!(is_result("/nowhere/base.json"));
@@ -303,66 +221,39 @@ mod tests {
     }
 
     #[test]
-    fn each_target_has_its_part() {
-        use Role::{Base, Calibration, Gateway, Rival};
-        assert_eq!(roles(&["a", "b"]).unwrap(), [Base, Rival, Calibration]);
-        assert_eq!(roles(&["a", "b", "c", "--no-calibration"]).unwrap(), [Base, Rival, Rival]);
-        let through = ["a", "--through", "gw -- {server}", "--no-calibration"];
-        assert_eq!(roles(&through).unwrap(), [Base, Gateway]);
-    }
-
-    #[test]
-    fn each_target_has_its_era() {
-        let eras = |words: &[&str]| {
-            let (subjects, _) = asked(&parse(words).unwrap()).unwrap();
-            subjects.into_iter().map(|(subject, _)| subject.speak).collect::<Vec<_>>()
-        };
-        let (old, new) = ("legacy".parse().unwrap(), "modern".parse().unwrap());
-        let own = ["a", "b", "--through", "gw -- {server}", "--era", "legacy,modern,modern"];
-        assert_eq!(eras(&own), [old, new, new, old]);
-        assert_eq!(eras(&["a", "b", "--era", "modern"]), [new; 3]);
-        assert_eq!(eras(&["a", "b"]), [Speak::default(); 3]);
-    }
-
-    #[test]
-    fn flags_reach_the_plan() {
+    fn flags_reach_the_spec() {
         let words = ["a", "b", "-c", "4", "-d", "1s", "--warmup", "20", "--effect", "2.5%"];
-        let args = parse(&words).unwrap();
-        let (_, plan) = asked(&args).unwrap();
-        assert_eq!((plan.concurrency, plan.warmup), (4, Until::Calls(20)));
-        assert_eq!(plan.until, Until::Elapsed(Duration::from_secs(1)));
-        assert!((args.effect - 0.025).abs() < 1e-12 && args.pairs == 10);
-    }
-
-    #[test]
-    fn an_open_loop_has_one_schedule_and_room() {
-        let plan = |words: &[&str]| asked(&parse(words).unwrap()).unwrap().1;
-        let open = plan(&["a", "b", "--rate", "500", "--arrivals", "poisson", "--seed", "7"]);
-        let arrivals = open.arrivals.unwrap();
-        assert_eq!(arrivals.shape, Shape::Rate { per_s: 500.0 });
-        assert_eq!((arrivals.spacing, arrivals.seed, open.seed), (Spacing::Poisson, 7, 7));
-        assert_eq!(open.concurrency, 1024);
-        let own = plan(&["a", "b", "--rate", "500", "-c", "8", "-s", "2"]);
-        assert_eq!((own.concurrency, own.arrivals.unwrap().spacing), (8, Spacing::Constant));
-        let closed = plan(&["a", "b"]);
-        assert_eq!((closed.concurrency, closed.arrivals), (1, None));
+        let spec = parse(&words).unwrap().spec();
+        assert_eq!((spec.load.concurrency, spec.load.warmup), (vec![4], Some(Until::Calls(20))));
+        assert_eq!(spec.load.duration, Some(Duration::from_secs(1)));
+        assert!((spec.effect - 0.025).abs() < 1e-12 && spec.pairs == 10 && spec.calibration);
+        let eras = ["a", "b", "--era", "legacy,modern", "--no-calibration"];
+        let spec = parse(&eras).unwrap().spec();
+        assert_eq!(spec.eras, ["legacy", "modern"].map(|era| era.parse().unwrap()));
+        assert!(!spec.calibration);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let open = ["a", "b", "--rate", "0"];
-        assert!(roles(&open).unwrap_err().starts_with("--rate"));
-        for words in [&["--seed", "1"][..], &["--arrivals", "poisson"]] {
-            assert!(parse(&[&["a", "b"][..], words].concat()).is_err(), "{words:?}");
+        let refused = |line: &[&str]| {
+            let control = Arc::new(Control::default());
+            words(&contest(&parse(line).unwrap().spec(), &control).unwrap_err())
+        };
+        for (line, wrong) in [
+            (&["a", "b", "--rate", "0"][..], "--rate: got 0"),
+            (&["a", "b", "--seed", "1"], "--seed: it takes --rate"),
+            (&["a", "b", "--arrivals", "poisson"], "--arrivals: it takes --rate"),
+            (&["a", "b", "--args", "{}"], "--args: it takes --tool"),
+            (&["a"], "1 targets; it takes 2 to 16"),
+            (&["a", "b", "--pairs", "2"], "--pairs: got 2; it takes 3 to 1000"),
+            (&["a", "b", "c", "--era", "legacy,modern"], "--era: 2 for 3 targets"),
+            (&["a", "b", "-c", "0"], "--concurrency: got 0"),
+            (&["a", "'b"], "'b: a ' is not closed"),
+        ] {
+            assert!(refused(line).starts_with(wrong), "{line:?}: {}", refused(line));
         }
         assert!(parse(&["a", "b", "--rate", "1", "--arrivals", "x"]).is_err());
-        assert!(roles(&["a"]).unwrap_err().contains("2 to 16"));
-        assert!(roles(&["a", "b", "--pairs", "2"]).unwrap_err().starts_with("--pairs"));
-        let eras = ["a", "b", "c", "--era", "legacy,modern"];
-        assert_eq!(roles(&eras).unwrap_err(), "--era: 2 for 3 targets");
-        assert!(roles(&["a", "b", "-c", "0"]).unwrap_err().starts_with("--concurrency"));
-        assert!(roles(&["a", "'b"]).unwrap_err().contains("not closed"));
-        for words in [&[][..], &["a", "--effect", "0"], &["a", "--args", "{}"]] {
+        for words in [&[][..], &["a", "--effect", "0"]] {
             assert!(parse(words).is_err(), "{words:?}");
         }
     }

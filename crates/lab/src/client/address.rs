@@ -120,6 +120,12 @@ impl Address {
         Ok(Self { transport, text: text.to_owned(), place })
     }
 
+    /// Whether a word is meant as an address, and not as a command or a file.
+    #[must_use]
+    pub fn is_written(word: &str) -> bool {
+        word.contains("://") || word.starts_with("unix:")
+    }
+
     /// How messages travel.
     #[must_use]
     pub const fn transport(&self) -> Transport {

@@ -52,7 +52,7 @@ impl Remote {
     /// # Errors
     /// A sentence that names the header, never its value.
     pub fn header(mut self, line: &str) -> Result<Self, String> {
-        let wrong = |what: &str| Err(format!("--header: {what}"));
+        let wrong = |what: &str| Err(what.to_owned());
         let Some((name, value)) = line.split_once(':') else {
             return wrong("it takes 'Name: value'");
         };

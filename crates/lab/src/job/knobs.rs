@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::floor::Floor;
-use crate::load::Until;
 use crate::load::{Kind, Template};
 use crate::plan::Plan;
 use crate::record::ns;
 use crate::results::{Knobs, MixedCall};
+use crate::spec::Until;
 
 impl Knobs {
     pub(crate) fn of(plan: &Plan, floor: &Floor) -> Self {

@@ -19,7 +19,6 @@ use crate::control::{Control, Stage};
 use crate::error::Error;
 use crate::floor::Floor;
 use crate::load::NUMBER;
-use crate::load::Until;
 use crate::load::{Check, Expect, Fleet, Kind, Session, fault, sized};
 use crate::measure::{Measured, Side};
 use crate::plan::Plan;
@@ -28,6 +27,7 @@ use crate::results::{
     Binary, Checking, Drifting, Headroom, Knobs, Loop, MixedCall, PlanInfo, Ratios, Run, StartInfo,
     TargetInfo, ToolResults, Warmup,
 };
+use crate::spec::Until;
 use crate::text::shorten;
 use crate::warm::{Warm, warm_up};
 

@@ -8,6 +8,33 @@
 use std::time::Duration;
 
 use crate::results::{Arrivals, Shape, Spacing};
+use crate::text::duration;
+
+impl Shape {
+    /// `50/1s`: 50 calls every second.
+    ///
+    /// # Errors
+    /// What it takes.
+    pub fn burst(text: &str) -> Result<Self, String> {
+        let form = || "not of the form N/TIME, such as 50/1s".to_owned();
+        let (calls, every) = text.split_once('/').ok_or_else(form)?;
+        let calls = calls.parse().map_err(|_| form())?;
+        let every_ns = u64::try_from(duration(every)?.as_nanos()).map_err(|_| form())?;
+        Ok(Self::Burst { calls, every_ns })
+    }
+
+    /// `100..2000`: from 100 to 2000 calls per second.
+    ///
+    /// # Errors
+    /// What it takes.
+    pub fn ramp(text: &str) -> Result<Self, String> {
+        let rates =
+            text.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        let form = || "not of the form N..N, such as 100..2000".to_owned();
+        let (from_per_s, to_per_s) = rates.ok_or_else(form)?;
+        Ok(Self::Ramp { from_per_s, to_per_s })
+    }
+}
 
 /// The shape over a run of known length.
 #[derive(Clone, Copy, Debug)]

@@ -39,16 +39,7 @@ pub(crate) use template::{fill, is_numbered, sized};
 use crate::control::Control;
 use crate::observe::{Gauge, cpu_since, cpu_time};
 use crate::record::{Seconds, Tally, Total};
-
-/// When a phase ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
-pub enum Until {
-    /// After this many calls.
-    Calls(u64),
-    /// After this long.
-    Elapsed(Duration),
-}
+use crate::spec::Until;
 
 /// One stretch of load: when it began and when it is over.
 pub(crate) struct Phase {

@@ -29,6 +29,7 @@ use self::stacks::Stacks;
 pub use self::stages::Stages;
 use self::tool::Tool;
 use crate::plan::Plan;
+pub use crate::spec::Profiled as Kind;
 
 /// Longest output of a profiler that is read, in bytes, for each process.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -41,18 +42,6 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long a profiler may take to write what it knows, once the server is to stop.
 const STOP: Duration = Duration::from_secs(30);
-
-/// What is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "there are these three")]
-pub enum Kind {
-    /// Where the time goes.
-    Cpu,
-    /// Who holds the memory when most is held.
-    Heap,
-    /// How long a server on mcplane reads, parses, validates, queues, handles and writes.
-    Stages,
-}
 
 /// A profiler that a command is run under.
 #[derive(Clone, Debug)]

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn its_text_says_it_in_words() {
-        let text = contest(Role::Rival, 1.2).to_text();
+        let text = contest(Role::Rival, 1.2).to_text(1000);
         assert!(text.contains("B       two  (stdio 2026-07-28)"), "{text}");
         assert!(text.contains("1.200 [1.200, 1.200]"), "{text}");
         assert!(text.contains("B: faster: throughput +20.0 % [+20.0, +20.0]; p50"), "{text}");
@@ -164,20 +164,24 @@ mod tests {
     #[test]
     fn an_open_loop_is_told_by_its_rate() {
         let mut contest = contest(Role::Rival, 1.2);
-        assert!(contest.to_text().contains(" in flight · 6 pairs"), "{}", contest.to_text());
+        assert!(
+            contest.to_text(1000).contains(" in flight · 6 pairs"),
+            "{}",
+            contest.to_text(1000)
+        );
         let shape = Shape::Rate { per_s: 1000.0 };
         let arrivals = Arrivals { shape, spacing: Spacing::Poisson, seed: 1 };
         contest.runs[0].plan.arrivals = Some(arrivals);
         assert!(
-            contest.to_text().contains(" · 1,000/s poisson · 6 pairs"),
+            contest.to_text(1000).contains(" · 1,000/s poisson · 6 pairs"),
             "{}",
-            contest.to_text()
+            contest.to_text(1000)
         );
     }
 
     #[test]
     fn a_gateway_is_told_by_what_it_adds() {
-        let text = contest(Role::Gateway, 0.5).to_text();
+        let text = contest(Role::Gateway, 0.5).to_text(1000);
         // p99 is 4.95 ms, twice as much behind the gateway.
         assert!(text.contains("p99 +4.9"), "{text}");
         assert!(text.contains("2 processes with 3.0 MiB in place of 2 with 3.0 MiB"), "{text}");
@@ -191,7 +195,7 @@ mod tests {
         let sides = vec![("a".to_owned(), Role::Base, a), ("b".to_owned(), Role::Rival, b)];
         let contest = Contest::new(Environment::look(), EFFECT_DEFAULT, sides);
         assert!(!contest.is_clean());
-        assert!(contest.to_text().contains("7 calls failed, the first: no answer"));
+        assert!(contest.to_text(1000).contains("7 calls failed, the first: no answer"));
     }
 
     #[test]

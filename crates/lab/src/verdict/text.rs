@@ -8,16 +8,16 @@ use crate::stats::Interval;
 const MIB: f64 = 1024.0 * 1024.0;
 
 impl Contest {
-    /// The text for a terminal.
+    /// The text for a terminal, its sentences in lines of at most so many columns.
     #[must_use]
-    pub fn to_text(&self) -> String {
+    pub fn to_text(&self, columns: usize) -> String {
         let mut out = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write(&mut out);
+        let _ = self.write(&mut out, columns);
         out
     }
 
-    fn write(&self, out: &mut String) -> fmt::Result {
+    fn write(&self, out: &mut String, columns: usize) -> fmt::Result {
         for side in &self.sides {
             writeln!(out, "{:<8}{}  ({})", side.name, side.target, side.spoken)?;
         }
@@ -34,7 +34,7 @@ impl Contest {
         }
         out.push('\n');
         for side in &self.sides {
-            writeln!(out, "{}", side.words(self))?;
+            writeln!(out, "{}", wrapped(&side.words(self), columns))?;
         }
         if !self.environment.optimised {
             writeln!(
@@ -179,6 +179,38 @@ impl Comparison {
     }
 }
 
+/// Lines of at most so many columns, all but the first indented. A line ends behind a figure or a
+/// sentence, and within one that is longer than a line behind a word.
+fn wrapped(text: &str, columns: usize) -> String {
+    const INDENT: &str = "\n  ";
+    let (mut out, mut used) = (String::new(), 0);
+    let parts =
+        text.split_inclusive([';', '.', ':']).fold(Vec::<String>::new(), |mut parts, part| {
+            match parts.last_mut() {
+                // A dot within a number, a colon within a time.
+                Some(last) if !part.starts_with(' ') => last.push_str(part),
+                _ => parts.push(part.trim_start().to_owned()),
+            }
+            parts
+        });
+    for part in parts {
+        let length = part.chars().count();
+        let words =
+            if length + 2 > columns { part.split(' ').collect() } else { vec![part.as_str()] };
+        for words in words {
+            let length = words.chars().count();
+            match used {
+                0 => {}
+                used if used + 1 + length <= columns => out.push(' '),
+                _ => out.push_str(INDENT),
+            }
+            out.push_str(words);
+            used = out.rsplit('\n').next().unwrap_or_default().chars().count();
+        }
+    }
+    out
+}
+
 /// A ratio as a change: `+9.0 % [+5.1, +13.0]`.
 fn percent(ratio: &Interval) -> String {
     let Interval { value, low, high } = ratio.map(|ratio| 100.0 * (ratio - 1.0));
@@ -192,4 +224,22 @@ fn signed(metric: Metric, shift: &Interval) -> String {
 
 fn p_value(p: f64) -> String {
     if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_cut_between_figures() {
+        let text = "B: faster: throughput +20.0 % [+20.0, +20.0]; p50 -16.7 % [-16.7, -16.7]. \
+            no difference seen: p90 +0.0 % [+0.0, +0.0] (a long way to say why it is so).";
+        let lines = "B: faster: throughput +20.0 % [+20.0, +20.0];\n  p50 -16.7 % [-16.7, -16.7]. \
+            no difference seen:\n  p90 +0.0 % [+0.0, +0.0] (a long way to say why\n  it is so).";
+        assert_eq!(wrapped(text, 50), lines);
+        assert_eq!(wrapped(text, 1000), text);
+        assert!(wrapped(&"ä ".repeat(100), 20).lines().all(|line| line.chars().count() <= 20));
+        assert_eq!(wrapped("one-word-that-is-longer", 5), "one-word-that-is-longer");
+        assert_eq!(wrapped("", 80), "");
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use mcplane_lab::{Address, Remote, Served, Speak, Target, Transport};
 use mcplane_process::Command;
+
+use crate::client::{Address, Remote, Served, Speak, Target, Transport};
 
 /// Where a server's command goes in that of a gateway.
 const SERVER: &str = "{server}";
@@ -45,7 +46,9 @@ impl Subject {
     /// A sentence that quotes the argument at fault.
     pub(super) fn gateway(text: &str, server: &str, headers: &[String]) -> Result<Self, String> {
         let behind = split(server)?;
-        if text.contains(SERVER) && behind.iter().any(|word| word == "@" || is_address(word)) {
+        if text.contains(SERVER)
+            && behind.iter().any(|word| word == "@" || Address::is_written(word))
+        {
             return Err(format!("{text}: {SERVER} takes a command over stdio, not `{server}`"));
         }
         let mut words = Vec::new();
@@ -70,7 +73,7 @@ impl Subject {
             Self { name, target, speak, service, place }
         };
         if let [word] = words.as_slice()
-            && is_address(word)
+            && Address::is_written(word)
         {
             let remote = Target::Remote(Box::new(remote(word, headers)?));
             return Ok(at(remote, None, String::new()));
@@ -103,7 +106,7 @@ fn way(text: &str, last: &str, headers: &[String]) -> Result<Way, String> {
         "ws" => Way::Prints(Transport::WebSocket),
         "tcp" => Way::Prints(Transport::Tcp),
         "unix" => Way::Prints(Transport::Unix),
-        address if is_address(address) => {
+        address if Address::is_written(address) => {
             let remote = remote(address, headers)?;
             Way::Listens(Box::new(remote), place(text, address)?)
         }
@@ -114,13 +117,10 @@ fn way(text: &str, last: &str, headers: &[String]) -> Result<Way, String> {
     })
 }
 
-pub(super) fn is_address(word: &str) -> bool {
-    word.contains("://") || word.starts_with("unix:")
-}
-
 fn remote(address: &str, headers: &[String]) -> Result<Remote, String> {
     let remote = Remote::new(Address::parse(address, false)?);
-    headers.iter().try_fold(remote, |remote, line| remote.header(line))
+    let remote = headers.iter().try_fold(remote, |remote, line| remote.header(line));
+    remote.map_err(|what| format!("{address}: {what}"))
 }
 
 /// What to connect to, to see whether somebody listens.

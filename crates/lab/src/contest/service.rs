@@ -3,9 +3,10 @@
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use mcplane_lab::Control;
 use mcplane_process::{Child, Command};
 use tokio::runtime::Runtime;
+
+use crate::control::Control;
 
 /// How often the address is tried.
 const EVERY: Duration = Duration::from_millis(20);
