@@ -204,7 +204,7 @@ impl Wire {
     /// Lines over this stream, beginning with `preamble`.
     pub(crate) fn lines(stream: Stream, preamble: &[u8]) -> Self {
         let mut lines = lines::Lines::new(stream);
-        lines.output.extend_from_slice(preamble);
+        lines.output.raw().extend_from_slice(preamble);
         Self::over(Link::Lines(lines))
     }
 
@@ -282,7 +282,7 @@ impl Wire {
     pub(crate) fn begin(&mut self, call: &Call, id: i64) {
         let exchange = Exchange { id, asks: true };
         match &mut self.link {
-            Link::Lines(link) => call.write_body(id, &mut link.output),
+            Link::Lines(link) => call.write_body(id, link.output.raw()),
             Link::Socket(link) => link.output.push_back(call.body(id)),
             Link::Streamable(link) => link.send(call, Some(id), exchange),
             Link::Sse(link) => link.send(call, Some(id), exchange),
@@ -295,7 +295,7 @@ impl Wire {
         let exchange = Exchange { id, asks: false };
         let call = |head| Call { head, before: message.clone(), ..Call::default() };
         match &mut self.link {
-            Link::Lines(link) => framing::write(&mut link.output, &message),
+            Link::Lines(link) => framing::write(link.output.raw(), &message),
             Link::Socket(link) => link.output.push_back(message.into()),
             Link::Streamable(link) => {
                 let call = call(link.head(None, None, false));
