@@ -20,7 +20,8 @@ pub(crate) struct Client<C = Caller> {
     pub(crate) caller: C,
 }
 
-/// What all clients of a gateway want.
+/// What all clients of a gateway want. There are no more clients than connections and tokens, and no
+/// more subscriptions of one than its session may have.
 pub(crate) struct Desired<C = Caller>(Mutex<State<C>>);
 
 struct State<C> {

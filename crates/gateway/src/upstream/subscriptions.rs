@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What a worker was told on its connection.
 #[derive(Default)]
 pub(crate) struct Told {
+    /// The number of the connection.
+    life: u32,
     uris: BTreeSet<String>,
     level: Option<LogLevel>,
 }
@@ -33,9 +35,9 @@ pub(crate) struct Told {
 /// What may be another than a worker was told.
 #[derive(Clone, Copy)]
 enum Changed<'a> {
-    /// The worker's connection: it was told nothing on this one.
-    Connection,
     Anything,
+    /// The same, and a stream on which changes are told is to be opened in any case.
+    Stream,
     Subscription(&'a str),
     Level,
 }
@@ -53,9 +55,10 @@ pub(super) fn key_of(worker: &Worker) -> Option<Key> {
 }
 
 impl Upstream {
-    /// A worker is ready, or has got a client: it is told all that its clients want.
+    /// A worker is ready, or has got a client, or its stream of changes has ended: it is told all that its
+    /// clients want.
     pub(super) fn tell_all(&self, worker: &Worker) {
-        self.tell(worker, Changed::Connection);
+        self.tell(worker, Changed::Stream);
     }
 
     /// The upstream is shown from now on: what its workers were told before may have changed.
@@ -80,12 +83,13 @@ impl Upstream {
     }
 
     fn tell(&self, worker: &Worker, changed: Changed<'_>) {
-        let Some(peer) = worker.peer.load_full() else { return };
+        // One that is not ready is told all when it is.
+        let Some(peer) = worker.peer.load_full().filter(|_| worker.is_ready()) else { return };
         let (key, is_keyed) = (key_of(worker), self.pool.settings.mode.is_keyed());
         let is_its = |caller: &Caller| !is_keyed || key.is_some() && self.pool.key(caller) == key;
         let mut told = worker.told();
-        if matches!(changed, Changed::Connection) {
-            *told = Told::default();
+        if told.life != worker.life() {
+            *told = Told { life: worker.life(), ..Told::default() };
         }
         if is_modern(peer.revision) {
             self.listen(worker, &mut told, changed, is_its);
@@ -116,7 +120,7 @@ impl Upstream {
                 let of = |is_so: bool| is_so.then(|| uri.to_owned()).into_iter().collect();
                 (of(is_wanted && !is_told), of(is_told && !is_wanted))
             }
-            Changed::Connection | Changed::Anything => {
+            Changed::Stream | Changed::Anything => {
                 let wanted = desired.uris(&self.name, is_its);
                 let of = |these: &BTreeSet<String>, but: &BTreeSet<String>| {
                     these.difference(but).cloned().collect()
@@ -156,7 +160,7 @@ impl Upstream {
     ) {
         let is_news = match changed {
             Changed::Level => false,
-            Changed::Connection => true,
+            Changed::Stream => true,
             Changed::Anything => self.desired.uris(&self.name, &is_its) != told.uris,
             Changed::Subscription(uri) => {
                 self.desired.has(&self.name, uri, &is_its) != told.uris.contains(uri)

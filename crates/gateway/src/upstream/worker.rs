@@ -179,6 +179,11 @@ impl Worker {
         }
     }
 
+    /// Whether its connection is past the handshake, and stays.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.state(), State::Healthy | State::Degraded | State::Quarantined)
+    }
+
     /// How long its handshake has been under way, if it is.
     pub(crate) fn handshakes_for(&self) -> Duration {
         let since = self.status.now().since(self.number);
