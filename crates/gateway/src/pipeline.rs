@@ -21,7 +21,6 @@ use crate::era::park::Resumed;
 use crate::era::replay;
 use crate::face::{Face, View};
 use crate::settle::{Outcome, Refusal, Reply, Way, settle};
-use crate::upstream::Upstream;
 use crate::upstream::call::{Call, Known};
 use crate::upstream::pool::Pool;
 use crate::upstream::worker::unavailable;
@@ -62,19 +61,21 @@ impl Relay for Face {
             Ok(retry) => retry,
             Err(error) => return refuse(request, &error, (Refusal::State, Some(pool)), out),
         };
+        // limit    calls of a tool with a limit of its own take turns
+        let tool = limited(pool, &request, route);
         // send     to a worker, or into its queue; there ids, tokens and names are replaced, and
         //          what the eras say differently is translated
         let is_tool = request.method() == Method::ToolsCall;
         let known = Known {
             name: route.original.clone(),
-            tool: limited(upstream, &request, route),
+            tool,
             repeatable: !is_tool || route.read_only || route.idempotent,
             wraps: route.wraps_output,
             retry,
         };
         let call = Call::new(request, known, Arc::clone(pool));
         pool.submit(Arc::clone(&call));
-        // settle   all that comes of it, here and there: `settle`
+        // settle   whatever comes of it, in `settle`
         Some(call)
     }
 
@@ -207,8 +208,8 @@ fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObj
 }
 
 /// The number of a tool whose calls are counted, under the upstream's own name.
-fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<usize> {
-    let tools = &upstream.pool.shared.tools;
+fn limited(pool: &Pool, request: &Relayed, route: &Route) -> Option<usize> {
+    let tools = &pool.shared.tools;
     if tools.are_none() || request.method() != Method::ToolsCall {
         return None;
     }

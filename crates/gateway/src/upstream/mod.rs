@@ -3,16 +3,17 @@
 //! * this file — what it offers, and when that is asked for again.
 //! * `listening` — being told of changes by an upstream of 2026-07-28.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — all of its workers; `pick` — which of them gets a call; `keyed` — those of one client; `greeting` — whom a worker
-//!   speaks for; `sides` — workers of each era;
-//!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn`, `turns` —
-//!   where they wait for their tool; `blame` — which end it.
+//! * `pool` — its workers; `pick` — which of them gets a call; `keyed` — those of one client;
+//!   `greeting` — whom a worker speaks for; `sides` — workers of each era; `lane` — where calls wait
+//!   for one; `queue`, `places` — what threads decide there; `turn`, `turns` — where they wait for
+//!   their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
 //! * `supervise` — what keeps workers alive; `start` — how a connection is opened.
 //! * `worker` — one of them; `drive` — the loop of its connection; `calls` — what it does with
 //!   calls; `owner` — whose it is what an upstream says and that names no call; `voices` — who may
 //!   still say something.
-//! * `call`, `life` — one request on its way; `place` — what it has of a worker; `address` — what clients hear of where an upstream is.
+//! * `call`, `life` — one request on its way; `place` — what it has of a worker; `address` — what
+//!   clients hear of where an upstream is.
 
 pub(crate) mod address;
 mod asking;
