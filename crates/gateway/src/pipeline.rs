@@ -22,7 +22,6 @@ use crate::era::park::Resumed;
 use crate::era::replay;
 use crate::frontend::{Frontend, View};
 use crate::settle::{Outcome, Refusal, Reply, Way, settle};
-use crate::upstream::Upstream;
 use crate::upstream::call::{Call, Known};
 use crate::upstream::pool::Pool;
 use crate::upstream::worker::unavailable;
@@ -67,19 +66,21 @@ impl Relay for Frontend {
             Ok(retry) => retry,
             Err(error) => return refuse(request, &error, (Refusal::State, Some(pool)), out),
         };
+        // limit    calls of a tool with a limit of its own take turns
+        let tool = limited(pool, &request, route);
         // send     to a worker, or into its queue; there ids, tokens and names are replaced, and
         //          what the eras say differently is translated
         let is_tool = request.method() == Method::ToolsCall;
         let known = Known {
             name: route.original.clone(),
-            tool: limited(upstream, &request, route),
+            tool,
             repeatable: !is_tool || route.read_only || route.idempotent,
             wraps: route.wraps_output,
             retry,
         };
         let call = Call::new(request, known, Arc::clone(pool));
         pool.submit(Arc::clone(&call));
-        // settle   all that comes of it, here and there: `settle`
+        // settle   whatever comes of it, in `settle`
         Some(call)
     }
 
@@ -210,8 +211,8 @@ fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObj
 }
 
 /// The number of a tool whose calls are counted, under the upstream's own name.
-fn limited(upstream: &Upstream, request: &Relayed, route: &Route) -> Option<usize> {
-    let tools = &upstream.pool.shared.tools;
+fn limited(pool: &Pool, request: &Relayed, route: &Route) -> Option<usize> {
+    let tools = &pool.shared.tools;
     if tools.are_none() || request.method() != Method::ToolsCall {
         return None;
     }

@@ -124,7 +124,10 @@ impl Drive<'_> {
     /// there is one.
     pub(crate) fn blame(&self) -> bool {
         let calls = self.session.tags().filter_map(|tag| match tag {
-            Tag::Call(call) => Some((call.life().sent()?.on.number, kind(call)?)),
+            Tag::Call(call) => {
+                let number = call.life().sent()?.on.number;
+                Some((number, kind(call)?))
+            }
             Tag::Gone(_, sent) => Some((sent.on.number, sent.kind.clone()?)),
             Tag::Moved(..) | Tag::Own(_) | Tag::Listen => None,
         });

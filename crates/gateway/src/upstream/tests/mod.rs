@@ -119,6 +119,22 @@ async fn a_server_that_nobody_approves_is_given_up() {
     gateway.close().await;
 }
 
+/// A call during which its process ends is lost, and put down to it; the next worker is there for others.
+#[tokio::test]
+async fn a_call_is_lost_with_its_process() {
+    let script = TALKING.replace("esac", "*'\"tools/call\"'*) exit 7 ;;\n    esac");
+    let gateway = Gateway::start(with(in_shell(&script))).unwrap();
+    let client = client(&gateway).await;
+    gateway.ready().await;
+    let nothing = serde_json::json!({});
+    let call = client.call_tool("echo", &nothing);
+    let error = timeout(LIMIT, call).await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("its process exited with code 7"), "{error}");
+    let status = one(&gateway, |status| status.state == "healthy").await;
+    assert_eq!((status.calls.lost, status.workers[0].restarts), (1, 1), "{status:#?}");
+    gateway.close().await;
+}
+
 /// How a process ended is known before it is told.
 #[tokio::test]
 async fn a_server_that_ends_before_it_answers_does_not_run() {
