@@ -24,7 +24,6 @@ use mcplane::random;
 use mcplane::server::relay::{Line, Relayed};
 use serde_json::{Value, json};
 
-use crate::upstream::address;
 use crate::upstream::call::Call;
 
 /// Room for what an answer may gain on its way, in bytes.
@@ -52,9 +51,6 @@ pub(crate) fn write_request(
 
 /// Answers a call with what its upstream answered.
 pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
-    if let Some(error) = address::hidden_in(answer, &call.pool) {
-        return call.fail(&error);
-    }
     let hop =
         (answer.kind() == Kind::ErrorResponse).then(|| translate::hop_error(answer)).flatten();
     if let Some(HopError::UrlElicitationRequired { elicitations }) = &hop

@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{interval, sleep, sleep_until, timeout_at};
 
 use super::address;
-use super::drive::{Drive, End};
+use super::drive::{Drive, End, UNREAD_BYTES_MAX};
 use super::greeting::Client;
 use super::pool::{Heard, LEAVE_TIME, Pool, Trouble};
 use super::sides::Side;
@@ -221,7 +221,8 @@ impl Supervisor {
         connected: Connected,
         (waits, mut starting): (bool, Option<OwnedSemaphorePermit>),
     ) -> Life {
-        let Connected { mut reader, mut writer, mut running, is_attributed } = connected;
+        let Connected { wire, mut running, is_attributed } = connected;
+        let mut wire = wire.unread_bytes_max(UNREAD_BYTES_MAX);
         worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
         let mut waited = None;
         if waits {
@@ -235,7 +236,7 @@ impl Supervisor {
                 let config = client_config(pool, worker.greeting.settle());
                 let drive = drive.insert(Drive::new(worker, pool, config, is_attributed, starting));
                 tokio::select! {
-                    end = drive.run(&mut reader, &mut writer, &mut self.commands) => end,
+                    end = drive.run(&mut wire, &mut self.commands) => end,
                     () = ended(&mut running) => End::Broken("it has ended".into()),
                 }
             }
@@ -245,7 +246,7 @@ impl Supervisor {
         // Calls that come now may wait for the next start.
         worker.set_state(if leaves { State::Leaving } else { State::Starting });
         worker.pid.store(0, Ordering::Relaxed);
-        drop((reader, writer));
+        drop(wire);
         let (mut report, had_process) = (None, running.is_some());
         if let Some(mut running) = running {
             if matches!(end, End::Broken(_) | End::Refused(HandshakeError::Closed { .. })) {
@@ -553,7 +554,7 @@ async fn is_answered(pool: &Arc<Pool>, worker: &Worker, patience: Duration) -> b
     match timeout_at(deadline, asked).await {
         Ok(Ok(_)) => true,
         // An error of the server's own is an answer, too.
-        Ok(Err(error)) => !matches!(error.code, Code::TRANSPORT | Code::HANDLER_TIMEOUT),
+        Ok(Err(error)) => !matches!(error.code, Code::UNAVAILABLE | Code::HANDLER_TIMEOUT),
         Err(_) => false,
     }
 }

@@ -12,11 +12,15 @@
 //! * [`websocket`] — one message per text frame, subprotocol `mcp`.
 //! * [`http`] — Streamable HTTP in both eras, and HTTP+SSE.
 //!
+//! All of them are driven by one loop's worth of code, `wire`; a request that one loses it tells beside
+//! its lines (`loss`).
+//!
 //! Servers on the network share [`listen`] (accepting, with its limits) and [`tls`].
 
 #[cfg(feature = "http")]
 pub mod http;
 pub mod listen;
+mod loss;
 pub mod memory;
 pub mod process;
 pub mod stdio;
@@ -26,13 +30,15 @@ pub mod tls;
 pub mod unix;
 #[cfg(feature = "websocket")]
 pub mod websocket;
+#[doc(hidden)]
+pub mod wire;
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use mcplane_proto::frame::Output;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+#[cfg(feature = "http")]
+pub(crate) use loss::Source;
+#[doc(hidden)]
+pub use loss::{Loss, Losses};
 
 use crate::error::Result;
 
@@ -50,32 +56,15 @@ pub trait Transport: Send + 'static {
     /// # Errors
     /// If the stream cannot be opened; the error says which one and why.
     fn open(self) -> Result<(Self::Reader, Self::Writer)>;
-}
 
-/// Sends what waits in `output`, and flushes the stream behind it. `Ready(Ok)` when something was
-/// sent and more waits, or when all is done; until then whoever calls it may add more.
-///
-/// Nothing is lost when it is not polled again: `output` remembers how far it came.
-///
-/// # Errors
-/// The stream takes nothing more.
-pub fn poll_send(
-    output: &mut Output,
-    writer: &mut (impl AsyncWrite + Unpin),
-    cx: &mut Context<'_>,
-) -> Poll<io::Result<()>> {
-    if output.backlog() > 0 {
-        match ready!(Pin::new(&mut *writer).poll_write(cx, output.unsent()))? {
-            0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-            len => output.advance(len),
-        }
-        if output.backlog() > 0 {
-            return Poll::Ready(Ok(()));
-        }
+    /// As [`Transport::open`], for whoever asks the third for requests that were lost. Without it, a
+    /// transport on which single requests can be lost answers them with an error in the server's place.
+    #[doc(hidden)]
+    fn open_telling(self) -> Result<(Self::Reader, Self::Writer, Losses)>
+    where
+        Self: Sized,
+    {
+        let (reader, writer) = self.open()?;
+        Ok((reader, writer, Losses::default()))
     }
-    if !output.is_done() {
-        ready!(Pin::new(writer).poll_flush(cx))?;
-        output.flushed();
-    }
-    Poll::Ready(Ok(()))
 }
