@@ -3,14 +3,11 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use mcplane_proto::error::{Code, ErrorObject, Fault, Retry};
 use mcplane_proto::session::HandshakeError;
-use serde::{Deserialize, Serialize};
-
-use crate::random;
+use serde::Serialize;
 
 /// The result of everything in this library that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -35,21 +32,20 @@ pub(crate) enum Kind {
 }
 
 /// How a request was lost on its way over HTTP.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Failure {
     pub(crate) kind: Lost,
     /// The HTTP status, if there was an answer.
-    #[serde(default)]
     pub(crate) status: Option<u16>,
     /// What the server said about trying again.
-    #[serde(default)]
     pub(crate) retry_after_ms: Option<u64>,
+    #[serde(skip)]
     pub(crate) message: String,
 }
 
 /// The kinds of [`Failure`] that a caller can tell apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Lost {
     /// No connection could be made.
@@ -75,30 +71,10 @@ impl Failure {
     }
 
     /// The error that stands for the lost answer where only messages pass.
-    #[cfg(feature = "http")]
     pub(crate) fn object(&self) -> ErrorObject {
-        let data = Marked { mark: MARK.clone(), failure: self.clone() };
-        ErrorObject::new(Code::TRANSPORT, self.message.clone()).with_data(&data)
-    }
-
-    /// What was lost, if this process says so: a peer may answer with the same code.
-    fn of(error: &ErrorObject) -> Option<Self> {
-        let data = error.data.as_deref().filter(|_| error.code == Code::TRANSPORT)?;
-        let marked: Marked = serde_json::from_str(data.get()).ok()?;
-        (marked.mark.is_some() && marked.mark == *MARK).then_some(marked.failure)
+        ErrorObject::new(Code::UNAVAILABLE, self.message.clone()).with_data(self)
     }
 }
-
-/// A failure on its way through messages.
-#[derive(Serialize, Deserialize)]
-struct Marked {
-    mark: Option<String>,
-    #[serde(flatten)]
-    failure: Failure,
-}
-
-/// What no peer knows. Without randomness nobody can be told from a peer.
-static MARK: LazyLock<Option<String>> = LazyLock::new(|| random::name().ok());
 
 impl Error {
     pub(crate) fn new(kind: Kind) -> Self {
@@ -302,17 +278,12 @@ impl StdError for Error {
 
 impl From<ErrorObject> for Error {
     fn from(error: ErrorObject) -> Self {
-        Self::new(Failure::of(&error).map_or(Kind::Rpc(error), Kind::Transport))
+        Self::new(Kind::Rpc(error))
     }
 }
 
 impl From<HandshakeError> for Error {
     fn from(error: HandshakeError) -> Self {
-        if let HandshakeError::Refused { error, .. } = &error
-            && let Some(failure) = Failure::of(error)
-        {
-            return failure.into();
-        }
         Self::new(Kind::Handshake(error))
     }
 }

@@ -35,6 +35,7 @@
 pub mod auth;
 pub mod budget;
 pub mod client;
+mod clock;
 pub mod error;
 pub mod random;
 #[cfg(feature = "schema")]

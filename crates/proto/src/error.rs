@@ -44,16 +44,16 @@ impl Code {
     pub const OVERLOADED: Self = Self(-31_999);
     /// mcplane's own: the handler did not finish within its time limit.
     pub const HANDLER_TIMEOUT: Self = Self(-31_998);
-    /// mcplane's own: the request was lost on its way, or its server is not available. A peer may say so,
-    /// too; what it says of the way is its own word.
-    pub const TRANSPORT: Self = Self(-31_997);
+    /// mcplane's own: the server behind a gateway is not available, or the request was lost on its way
+    /// there. It is the peer's own word: what this side's transport has lost is told without a code.
+    pub const UNAVAILABLE: Self = Self(-31_997);
 
     /// Whether sending the same request again later may succeed.
     #[must_use]
     pub const fn retry(self) -> Retry {
         match self {
             Self::OVERLOADED => Retry::Later,
-            Self::INTERNAL_ERROR | Self::HANDLER_TIMEOUT | Self::TRANSPORT => Retry::Perhaps,
+            Self::INTERNAL_ERROR | Self::HANDLER_TIMEOUT | Self::UNAVAILABLE => Retry::Perhaps,
             Self::UNSUPPORTED_VERSION | Self::HEADER_MISMATCH | Self::URL_ELICITATION_REQUIRED => {
                 Retry::Changed
             }
@@ -65,7 +65,7 @@ impl Code {
     #[must_use]
     pub const fn fault(self) -> Fault {
         match self {
-            Self::INTERNAL_ERROR | Self::OVERLOADED | Self::HANDLER_TIMEOUT | Self::TRANSPORT => {
+            Self::INTERNAL_ERROR | Self::OVERLOADED | Self::HANDLER_TIMEOUT | Self::UNAVAILABLE => {
                 Fault::Peer
             }
             _ => Fault::Caller,

@@ -25,7 +25,6 @@ use mcplane::server::relay::{Line, Relayed};
 use serde_json::{Value, json};
 
 use crate::settle::{Outcome, Reply, Way, settle};
-use crate::upstream::address;
 use crate::upstream::call::{Call, Real};
 use crate::upstream::life::Ended;
 
@@ -54,9 +53,6 @@ pub(crate) fn write_request(
 
 /// Answers a call with what its upstream answered.
 pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
-    if let Some(error) = address::hidden_in(answer, &call.pool) {
-        return call.fail(Outcome::Error(error.code, Fault::Upstream), &error);
-    }
     let hop =
         (answer.kind() == Kind::ErrorResponse).then(|| translate::hop_error(answer)).flatten();
     let mut ended = take(call, answer, peer);

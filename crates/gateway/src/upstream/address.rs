@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use mcplane::Error;
-use mcplane::proto::error::{Code, ErrorObject};
-use mcplane::proto::message::{Kind, Message, Part};
-use serde_json::Value;
+use mcplane::proto::error::ErrorObject;
 
 use super::pool::Pool;
 
@@ -17,26 +14,10 @@ pub(crate) fn hidden<'a>(text: &'a str, pool: &Pool) -> Cow<'a, str> {
     without(text, &pool.shared.name).into()
 }
 
-/// What clients hear of an answer that an HTTP server never gave: the library's client answers in its
-/// place, and tells what it knows of the way.
-pub(crate) fn hidden_in(answer: &Message, pool: &Pool) -> Option<ErrorObject> {
-    if answer.kind() != Kind::ErrorResponse || pool.settings.url.is_none() {
-        return None;
-    }
-    let mut error: ErrorObject = serde_json::from_slice(answer.part(Part::Error)?).ok()?;
-    // A server may answer with that code, too.
-    if error.code != Code::TRANSPORT || Error::from(error.clone()).is_rpc() {
-        return None;
-    }
+/// What clients hear of a request that was lost on its way.
+pub(crate) fn hidden_in(mut error: ErrorObject, pool: &Pool) -> ErrorObject {
     error.message = without(&error.message, &pool.shared.name).into();
-    let data = error.data.take().and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
-    Some(match data {
-        Some(Value::Object(mut data)) => {
-            data.retain(|key, _| key != "message" && key != "mark");
-            error.with_data(&data)
-        }
-        _ => error,
-    })
+    error
 }
 
 fn without(text: &str, name: &str) -> String {

@@ -93,14 +93,19 @@ impl Drive<'_> {
                 era::replay::round(call, round, message, peer);
             }
             (Answer::Complete(_) | Answer::Error(_), Some(message)) => {
-                self.pool.went_well(call);
+                self.was_well(call);
                 self.pool.was_quiet(call, message);
-                self.worker.timeouts.store(0, Ordering::Relaxed);
-                if self.worker.state() == State::Degraded {
-                    self.worker.set_state(State::Healthy);
-                }
                 era::answer(call, message, peer);
             }
+        }
+    }
+
+    /// The worker is well, and its call did it no harm.
+    pub(super) fn was_well(&self, call: &Arc<Call>) {
+        self.pool.went_well(call);
+        self.worker.timeouts.store(0, Ordering::Relaxed);
+        if self.worker.state() == State::Degraded {
+            self.worker.set_state(State::Healthy);
         }
     }
 

@@ -3,43 +3,36 @@
 //! It takes what callers want, reads what the upstream says, and writes all that came of it in one
 //! piece. Nothing in it waits for a client.
 
-use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use mcplane::budget::Charge;
-use mcplane::proto::error::{Code, ErrorObject};
+use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::frame::Output;
-use mcplane::proto::frame::lines::Lines;
 use mcplane::proto::id::Id;
-use mcplane::proto::limits::{LINES_PER_TURN, MESSAGE_BYTES_MAX, STALL_MAX};
+use mcplane::proto::limits::MESSAGE_BYTES_MAX;
 use mcplane::proto::message::{Kind, Message, is_batch, split_batch};
 use mcplane::proto::method::Method;
-use mcplane::proto::session::client::{Answer, Call as Request};
+use mcplane::proto::session::client::{Answer, Call as Request, Lost};
 use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError};
 use mcplane::server::relay::Caller;
-use mcplane::transport::poll_send;
-use tokio::io::AsyncReadExt;
+use mcplane::transport::Loss;
+use mcplane::transport::wire::{Drain, Event, Wants, Wire};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{Sleep, sleep_until};
 
+use super::address;
 use super::call::{Call, Sent};
 use super::listening::Listening;
 use super::owner;
 use super::place::Place;
 use super::pool::{Heard, Pool};
-use super::start::{Reader, Writer};
 use super::voices::Voices;
 use super::worker::{Command, State, Waiting, Worker, unavailable};
 use crate::clock;
 use crate::era;
-
-/// Bytes asked for in one read: as much as a pipe of Linux holds.
-const READ_BYTES: usize = 64 * 1024;
+use crate::settle::Outcome;
 
 /// Unsent bytes above which an upstream counts as not reading: more calls are refused as overload.
 pub(super) const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -47,7 +40,7 @@ pub(super) const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Unsent bytes above which an upstream is not read: what it says may need answers. Calls alone never
 /// come so far. Else one that reads nothing while it writes its own answers, and is not read for that,
 /// would wait for ever.
-const UNREAD_BYTES_MAX: usize = BACKLOG_BYTES_MAX + 2 * MESSAGE_BYTES_MAX;
+pub(super) const UNREAD_BYTES_MAX: usize = BACKLOG_BYTES_MAX + 2 * MESSAGE_BYTES_MAX;
 
 /// Bytes of a line in which its id is looked for when the rest is given up.
 const BEGIN_BYTES: usize = 256;
@@ -92,8 +85,6 @@ pub(crate) struct Drive<'a> {
     /// For the beginning of a line that is not whole yet.
     coming: Charge,
     leave_at: Option<Instant>,
-    /// When an upstream that is not read any more is given up.
-    stalled: Option<Instant>,
     strays_in_row: u32,
     pub(super) end: Option<End>,
     /// Held until the handshake is done.
@@ -125,7 +116,6 @@ impl<'a> Drive<'a> {
             out,
             coming: Charge::default(),
             leave_at: None,
-            stalled: None,
             strays_in_row: 0,
             end: None,
             starting,
@@ -140,34 +130,16 @@ impl<'a> Drive<'a> {
     /// [`Drive::abandon`].
     pub(crate) async fn run(
         &mut self,
-        reader: &mut Reader,
-        writer: &mut Writer,
+        wire: &mut Wire,
         commands: &mut mpsc::UnboundedReceiver<Command>,
     ) -> End {
-        let mut lines = Lines::new(MESSAGE_BYTES_MAX);
-        let mut input = BytesMut::new();
-        let mut alarm = Alarm::new();
-        let mut is_over = false;
-        let mut turn = LINES_PER_TURN;
         loop {
-            self.take_lines(&mut lines, &mut input, &mut turn);
-            let reads = self.reads();
-            if is_over && reads && turn > 0 {
-                if let Some(line) = lines.finish(&mut input) {
-                    self.line(clock::now(), line);
-                }
-                self.closed();
-            }
+            self.take_lines(wire);
             if let Some(end) = self.end.take() {
                 return end;
             }
-            if self.leave_at.is_some_and(|at| at <= clock::now())
-                || self.leave_at.is_some() && self.out.is_done() && self.is_idle()
-            {
-                return End::Left;
-            }
-            let wake = [self.session.deadline(), self.leave_at, self.stalled];
-            let wake = wake.into_iter().flatten().min();
+            let drain = self.leave_at.map(|by| Drain { by, is_idle: self.is_idle() });
+            let wants = Wants { reads: true, wake: self.session.deadline(), drain };
             let ready = self.session.peer().is_some();
             tokio::select! {
                 biased;
@@ -182,23 +154,36 @@ impl<'a> Drive<'a> {
                         self.command(now, Some(command));
                     }
                 }
-                // Nothing is awaited in an arm: a stream may take long to flush.
-                sent = poll_fn(|cx| poll_send(&mut self.out, writer, cx)), if !self.out.is_done() => {
-                    self.stalled = None;
-                    if let Err(error) = sent {
-                        return End::Broken(format!("writing failed: {error}"));
+                event = wire.next(&mut self.out, wants) => {
+                    if let Some(end) = self.event(event, wire) {
+                        return end;
                     }
                 }
-                read = read_some(reader, &mut input), if reads && turn > 0 && !is_over => match read {
-                    Ok(len) => is_over = len == 0,
-                    Err(error) => return End::Broken(format!("reading failed: {error}")),
-                },
-                () = alarm.ring(wake), if wake.is_some() => {
-                    self.expire(clock::now());
-                }
-                () = tokio::task::yield_now(), if turn == 0 => turn = LINES_PER_TURN,
             }
         }
+    }
+
+    fn event(&mut self, event: Event, wire: &mut Wire) -> Option<End> {
+        match event {
+            Event::Read | Event::Sent => {}
+            Event::Woke => self.expire(clock::now()),
+            Event::Lost(loss) => self.lost(&loss),
+            Event::Over => {
+                if let Some(line) = wire.last_line() {
+                    self.line(clock::now(), line);
+                }
+                self.closed();
+            }
+            Event::ReadFailed(error) => {
+                return Some(End::Broken(format!("reading failed: {error}")));
+            }
+            Event::WriteFailed(error) => {
+                return Some(End::Broken(format!("writing failed: {error}")));
+            }
+            Event::Stalled => return Some(End::Broken("it does not read what it is sent".into())),
+            Event::Drained => return Some(End::Left),
+        }
+        None
     }
 
     /// Tells everybody who waits that the connection is gone. Calls that may be sent a second time,
@@ -214,51 +199,25 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The whole lines of the input, while their answers find room and `turn`, in lines, lasts.
-    fn take_lines(&mut self, lines: &mut Lines, input: &mut BytesMut, turn: &mut usize) {
-        if input.is_empty() {
-            return self.coming.shrink(0);
-        }
-        let now = clock::now();
-        while *turn > 0
-            && self.out.backlog() <= UNREAD_BYTES_MAX
-            && let Some(line) = lines.next(input)
-        {
-            *turn -= 1;
+    /// The whole lines that have come.
+    fn take_lines(&mut self, wire: &mut Wire) {
+        let mut now = None;
+        while let Some(line) = wire.next_line(&self.out) {
+            let now = *now.get_or_insert_with(clock::now);
             match line {
                 Ok(line) => self.line(now, line),
                 Err(error) => self.too_long(&error.to_string()),
             }
         }
-        // Whole lines have their turn soon.
-        if *turn > 0 && self.out.backlog() <= UNREAD_BYTES_MAX {
-            self.hold(lines, input);
-        }
-    }
-
-    /// Charges what has come of a line. One for which there is no room is given up.
-    fn hold(&mut self, lines: &mut Lines, input: &mut BytesMut) {
+        // What has come of a line is charged. One for which there is no room is given up.
+        let Some(input) = wire.beginning() else { return };
         self.coming.shrink(input.len());
-        if !self.pool.shared.questions.cover(&mut self.coming, input.len()) {
+        if !input.is_empty() && !self.pool.shared.questions.cover(&mut self.coming, input.len()) {
             let begin = input.split_to(input.len().min(BEGIN_BYTES));
-            lines.give_up(input);
+            wire.give_up();
             self.coming.shrink(0);
             self.no_room(&begin);
         }
-    }
-
-    /// Whether there is room for what the upstream says. An upstream that takes nothing meanwhile
-    /// ends as broken.
-    fn reads(&mut self) -> bool {
-        if self.out.backlog() <= UNREAD_BYTES_MAX {
-            self.stalled = None;
-            return true;
-        }
-        let now = clock::now();
-        if now >= *self.stalled.get_or_insert_with(|| now + STALL_MAX) {
-            self.end.get_or_insert_with(|| End::Broken("it does not read what it is sent".into()));
-        }
-        false
     }
 
     /// Nobody waits for an answer. What is listened for would never end.
@@ -403,6 +362,28 @@ impl<'a> Drive<'a> {
         self.pool.hear(Heard::Ready(Arc::clone(self.worker)));
     }
 
+    /// A request was lost on its way over HTTP.
+    fn lost(&mut self, loss: &Loss) {
+        let error = address::hidden_in(loss.object(), self.pool);
+        match self.session.lost(loss.id()) {
+            Some(Lost::Call(Tag::Call(call))) => {
+                if call.method.takes_input() {
+                    self.voices.ended(clock::now(), &call.caller);
+                }
+                self.was_well(&call);
+                call.fail(Outcome::Error(error.code, Fault::Upstream), &error);
+            }
+            Some(Lost::Call(Tag::Own(waiting))) => drop(waiting.send(Err(error))),
+            Some(Lost::Call(Tag::Listen)) => self.listen_ended(loss.id(), &Answer::Error(error)),
+            // What it held is free now.
+            Some(Lost::Call(Tag::Gone(..) | Tag::Moved(..))) | None => {}
+            Some(Lost::Handshake(method)) => {
+                let error = loss.object();
+                self.end = Some(End::Refused(HandshakeError::Refused { method, error }));
+            }
+        }
+    }
+
     pub(super) fn stray(&mut self) {
         self.worker.strays.fetch_add(1, Ordering::Relaxed);
         self.strays_in_row += 1;
@@ -427,31 +408,6 @@ impl<'a> Drive<'a> {
             }
         }
         self.end.get_or_insert_with(|| End::Broken("it closed the connection".into()));
-    }
-}
-
-/// A timer that is set again only when it would ring too late: that costs more than a call, and
-/// most calls end long before theirs.
-struct Alarm {
-    sleep: Pin<Box<Sleep>>,
-    /// When it rings; `None` if it has rung, or was never set.
-    at: Option<Instant>,
-}
-
-impl Alarm {
-    fn new() -> Self {
-        Self { sleep: Box::pin(sleep_until(clock::now().into())), at: None }
-    }
-
-    /// Waits until `wake`, or less. Cancel safe.
-    async fn ring(&mut self, wake: Option<Instant>) {
-        let Some(wake) = wake else { return };
-        if self.at.is_none_or(|at| wake < at) {
-            self.sleep.as_mut().reset(wake.into());
-            self.at = Some(wake);
-        }
-        self.sleep.as_mut().await;
-        self.at = None;
     }
 }
 
@@ -482,10 +438,4 @@ fn own(answer: Answer) -> Result<Bytes, ErrorObject> {
         }
         Answer::Closed => Err(unavailable("the connection ended")),
     }
-}
-
-/// Reads what there is. Cancel safe: what was read is in `input`.
-async fn read_some(reader: &mut Reader, input: &mut BytesMut) -> io::Result<usize> {
-    input.reserve(READ_BYTES / 2);
-    reader.read_buf(input).await
 }

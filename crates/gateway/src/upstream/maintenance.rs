@@ -133,7 +133,7 @@ async fn is_answered(pool: &Arc<Pool>, worker: &Worker, patience: Duration) -> b
     match timeout_at(deadline, asked).await {
         Ok(Ok(_)) => true,
         // An error of the server's own is an answer, too.
-        Ok(Err(error)) => !matches!(error.code, Code::TRANSPORT | Code::HANDLER_TIMEOUT),
+        Ok(Err(error)) => !matches!(error.code, Code::UNAVAILABLE | Code::HANDLER_TIMEOUT),
         Err(_) => false,
     }
 }

@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use mcplane::error::Result;
 use mcplane::transport::http::client::{Http, Pool};
 use mcplane::transport::process::{Command, Process, Running};
+use mcplane::transport::wire::Wire;
 use mcplane::transport::{Transport, tcp, unix, websocket};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::config::Server;
 
@@ -24,13 +24,9 @@ pub trait Connect: Send + Sync + 'static {
 /// A connection that is being opened.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = Result<Connected>> + Send + 'a>>;
 
-pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
-pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
-
 /// A connection on which nothing has been said, and the process behind it.
 pub struct Connected {
-    pub(crate) reader: Reader,
-    pub(crate) writer: Writer,
+    pub(crate) wire: Wire,
     pub(crate) running: Option<Running>,
     /// Each line begins with the request on whose stream it came: see [`Http::attributed`].
     pub(crate) is_attributed: bool,
@@ -42,13 +38,7 @@ impl Connected {
     /// # Errors
     /// The transport cannot be opened.
     pub fn to(transport: impl Transport) -> Result<Self> {
-        let (reader, writer) = transport.open()?;
-        Ok(Self {
-            reader: Box::new(reader),
-            writer: Box::new(writer),
-            running: None,
-            is_attributed: false,
-        })
+        Ok(Self { wire: Wire::open(transport)?, running: None, is_attributed: false })
     }
 }
 
@@ -88,8 +78,8 @@ fn spawn(program: &str, server: &Server) -> Result<Connected> {
         command = command.cwd(folder);
     }
     let (running, reader, writer) = Process::new(command).start()?;
-    let (reader, writer) = (Box::new(reader), Box::new(writer));
-    Ok(Connected { reader, writer, running: Some(running), is_attributed: false })
+    let wire = Wire::new(Box::new(reader) as _, Box::new(writer) as _);
+    Ok(Connected { wire, running: Some(running), is_attributed: false })
 }
 
 impl Programs {

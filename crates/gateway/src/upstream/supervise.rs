@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{sleep, sleep_until};
 
 use super::cause::{Cause, Notice};
-use super::drive::{Drive, End};
+use super::drive::{Drive, End, UNREAD_BYTES_MAX};
 use super::pool::{Heard, Pool};
 use super::restart::{NEVER, pause_before_next};
 use super::start::Connected;
@@ -193,7 +193,8 @@ impl Supervisor {
         connected: Connected,
         (waits, mut starting): (bool, Option<OwnedSemaphorePermit>),
     ) -> Life {
-        let Connected { mut reader, mut writer, mut running, is_attributed } = connected;
+        let Connected { wire, mut running, is_attributed } = connected;
+        let mut wire = wire.unread_bytes_max(UNREAD_BYTES_MAX);
         worker.pid.store(running.as_ref().map_or(0, Running::pid), Ordering::Relaxed);
         let mut waited = None;
         if waits {
@@ -208,7 +209,7 @@ impl Supervisor {
                 worker.enter(State::Handshaking);
                 let drive = drive.insert(Drive::new(worker, pool, config, is_attributed, starting));
                 tokio::select! {
-                    end = drive.run(&mut reader, &mut writer, &mut self.commands) => end,
+                    end = drive.run(&mut wire, &mut self.commands) => end,
                     () = ended(&mut running) => End::Broken("it has ended".into()),
                 }
             }
@@ -217,7 +218,7 @@ impl Supervisor {
         // Calls that come now may wait for the next start.
         worker.enter(State::Starting);
         worker.pid.store(0, Ordering::Relaxed);
-        drop((reader, writer));
+        drop(wire);
         let had_process = running.is_some();
         let is_broken = matches!(end, End::Broken(_));
         let end = self.end(pool, end, running).await;

@@ -258,7 +258,7 @@ impl Worker {
 }
 
 pub(crate) fn unavailable(why: &str) -> ErrorObject {
-    ErrorObject::new(Code::TRANSPORT, format!("the server is not available: {why}"))
+    ErrorObject::new(Code::UNAVAILABLE, format!("the server is not available: {why}"))
         .with_data(&json!({"retry": true}))
 }
 

@@ -14,17 +14,18 @@ use mcplane_proto::types::{
     CreateMessageParams, CreateMessageResult, ElicitForm, ElicitParams, ElicitResult, ElicitUrl,
     Implementation, LogMessageParams, Root,
 };
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use super::drive::{Drive, EXIT_WAIT, Signal};
 use super::handler::{Handlers, Notification, boxed};
 use super::process::ServerProcess;
 use super::state::State;
-use super::wire::Wire;
 use super::{Client, Peer};
 use crate::error::{Error, Kind, Result};
 use crate::transport::Transport;
 use crate::transport::process::{Process, Running};
+use crate::transport::wire::Wire;
 
 /// The most notifications that wait for the program's closures; further ones are dropped.
 pub const NOTIFICATIONS_MAX: usize = 1024;
@@ -155,12 +156,12 @@ impl ClientBuilder {
     /// The transport cannot be opened, the two sides do not agree
     /// ([`Error::is_handshake`]), or the server does not answer in time.
     pub async fn connect(self, transport: impl Transport) -> Result<Client> {
-        let (reader, writer) = transport.open()?;
-        let mut start = self.start(Wire::new(Box::new(reader), Box::new(writer)));
+        let mut start = self.start(Wire::open(transport)?);
         match start.drive.handshake().await {
             Signal::Ready => start.ready(None),
             Signal::Respawn => Err(HandshakeError::Closed { method: Method::Discover }.into()),
             Signal::Failed(error) => Err(error.into()),
+            Signal::Lost(error) => Err(error),
             Signal::End(end) => Err(Error::closed(end.to_string())),
         }
     }
@@ -177,16 +178,17 @@ impl ClientBuilder {
     pub async fn spawn(self, process: impl Into<Process>) -> Result<Client> {
         let process = process.into();
         let (mut running, reader, writer) = process.start()?;
-        let mut start = self.start(Wire::new(Box::new(reader), Box::new(writer)));
+        let mut start = self.start(wire(reader, writer));
         loop {
             match start.drive.handshake().await {
                 Signal::Ready => return start.ready(Some(running)),
                 Signal::Respawn => {
                     let (again, reader, writer) = process.start()?;
                     running = again;
-                    start.drive.respawned(Wire::new(Box::new(reader), Box::new(writer)));
+                    start.drive.respawned(wire(reader, writer));
                 }
                 Signal::Failed(error) => return Err(start.fail(error, running).await),
+                Signal::Lost(error) => return Err(error),
                 Signal::End(end) => return Err(Error::closed(end.to_string())),
             }
         }
@@ -216,6 +218,13 @@ impl fmt::Debug for ClientBuilder {
             .field("handlers", &self.handlers)
             .finish_non_exhaustive()
     }
+}
+
+fn wire(
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+) -> Wire {
+    Wire::new(Box::new(reader), Box::new(writer))
 }
 
 /// A client whose handshake is not done.

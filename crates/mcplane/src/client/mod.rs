@@ -26,7 +26,7 @@
 //! * `mod` — the handle: one function for each request (this file).
 //! * `list`, `call`, `listen` — pages, calls in flight, subscriptions.
 //! * `handler`, `cache` — answers to the server's questions; results that may be reused.
-//! * `drive`, `wire`, `state` — the connection's task and what it shares with the handles.
+//! * `drive`, `state` — the connection's task and what it shares with the handles.
 
 mod builder;
 mod cache;
@@ -40,7 +40,6 @@ mod process;
 mod state;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,23 +1,16 @@
 //! The one loop of a connection that carries lines: bytes in, messages, handlers, bytes out.
 
-use std::future::{pending, poll_fn};
 use std::io;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
-use mcplane_proto::frame::lines::Lines;
-use mcplane_proto::limits::{LINES_PER_TURN, MESSAGE_BYTES_MAX};
 use mcplane_proto::message::ScanError;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::sleep_until;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Service;
 use super::connection::Connection;
+use crate::clock;
 use crate::error::{Error, Result};
-use crate::transport::poll_send;
-
-/// Bytes asked for in one read: as much as a pipe of Linux holds.
-const READ_BYTES: usize = 64 * 1024;
+use crate::transport::wire::{Drain, Event, Wants, Wire};
 
 /// Lines longer than this leave a buffer behind that others need more than an idle connection does, in
 /// bytes.
@@ -39,143 +32,95 @@ pub(super) enum Noise {
 /// Serves one connection until the peer closes it.
 pub(super) async fn serve(
     service: &Service,
-    mut reader: impl AsyncRead + Unpin,
-    mut writer: impl AsyncWrite + Unpin,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
     noise: Noise,
 ) -> Result<()> {
     let mut changes = service.changes();
     let mut connection = Connection::new(service.clone()).lasting();
-    let mut input = BytesMut::with_capacity(READ_BYTES);
-    let mut lines = Lines::new(MESSAGE_BYTES_MAX);
+    let mut wire = Wire::new(reader, writer);
     let mut drained_by: Option<Instant> = None;
-    let mut turn = LINES_PER_TURN;
     let mut is_long = false;
     loop {
-        match take_lines(&mut connection, &mut lines, &mut input, &mut turn, noise) {
-            Taken::Noise => {
-                input.clear();
-                drained_by.get_or_insert_with(|| Instant::now() + DRAIN);
-                connection.session.end_listens(&mut connection.out);
-            }
-            Taken::All if !connection.holds(&mut input) => lines.give_up(&mut input),
-            Taken::All | Taken::Some => {}
+        if take_lines(&mut connection, &mut wire, noise) {
+            wire.stop_reading();
+            drained_by.get_or_insert_with(|| clock::now() + DRAIN);
+            connection.session.end_listens(&mut connection.out);
         }
-        is_long |= input.len() > LONG_LINE_BYTES;
-        if is_long && input.is_empty() {
-            connection.budget().keep_input(&mut input);
-            is_long = false;
+        if let Some(input) = wire.beginning() {
+            is_long |= input.len() > LONG_LINE_BYTES;
+            if !connection.holds(input) {
+                wire.give_up();
+            } else if is_long && input.is_empty() {
+                connection.budget().keep_input(input);
+                is_long = false;
+            }
         }
         if connection.has_room() {
             connection.send_notes();
         }
-        if let Some(deadline) = drained_by {
-            let idle = connection.is_idle();
-            if connection.out.is_done() && idle || deadline <= Instant::now() {
-                connection.stop();
-                return ended(writer.shutdown().await);
-            }
-        }
         let room = connection.has_room();
-        let reading = drained_by.is_none() && room && turn > 0;
-        let wake = [connection.session.deadline(), drained_by].into_iter().flatten().min();
+        let drain = drained_by.map(|by| Drain { by, is_idle: connection.is_idle() });
+        let wants = Wants { reads: room, wake: connection.session.deadline(), drain };
         tokio::select! {
             biased;
-            // Nothing is awaited in an arm: a stream may take long to flush.
-            sent = poll_fn(|cx| poll_send(&mut connection.out, &mut writer, cx)),
-                if !connection.out.is_done() =>
-            {
-                if sent.is_err() {
-                    return ended(sent);
-                }
-                connection.sent();
-            }
-            read = read_some(&mut reader, &mut input), if reading => match read {
-                Ok(0) => {
-                    drained_by = Some(Instant::now() + DRAIN);
-                    if let Some(last) = lines.finish(&mut input) {
-                        connection.take(Instant::now(), last);
+            event = wire.next(&mut connection.out, wants) => match event {
+                Event::Sent => connection.sent(),
+                Event::Over => {
+                    drained_by = Some(clock::now() + DRAIN);
+                    if let Some(last) = wire.last_line() {
+                        connection.take(clock::now(), last);
                     }
                     connection.session.end_listens(&mut connection.out);
                 }
-                Ok(_) => {}
-                Err(error) => return ended(Err(error)),
+                Event::ReadFailed(error) | Event::WriteFailed(error) => return ended(Err(error)),
+                Event::Drained => {
+                    connection.stop();
+                    return ended(wire.shutdown().await);
+                }
+                Event::Woke => connection.expire(clock::now()),
+                // Who may be silent for how long is for the stream to say; nobody asks for losses.
+                Event::Read | Event::Stalled | Event::Lost(_) => {}
             },
             event = connection.events.recv(), if room => connection.event(event),
             change = changes.recv() => connection.change(change),
-            () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
-                connection.expire(Instant::now());
-            }
-            () = rest(&mut turn) => {}
         }
     }
 }
 
-/// Looked at when nothing else comes: whoever waits leaves the others their turn, and so begins a new
-/// one. Comes at once where the turn is over, when the others had theirs.
-async fn rest(turn: &mut usize) {
-    match std::mem::replace(turn, LINES_PER_TURN) {
-        0 => tokio::task::yield_now().await,
-        _ => pending().await,
-    }
-}
-
-/// What came of a look at the input.
-enum Taken {
-    /// Every complete line: what is left is the beginning of one.
-    All,
-    /// As many lines as there was room or time for.
-    Some,
-    /// No more than noise, which ends the connection.
-    Noise,
-}
-
-/// The complete lines of the input, while their answers find room and `turn`, in lines, lasts.
-fn take_lines(
+/// The complete lines of the input, while their answers find room and the turn lasts. `true` if no more
+/// than noise has come, which ends the connection.
+fn take_lines<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     connection: &mut Connection,
-    lines: &mut Lines,
-    input: &mut BytesMut,
-    turn: &mut usize,
+    wire: &mut Wire<R, W>,
     noise: Noise,
-) -> Taken {
-    if input.is_empty() {
-        return Taken::All;
+) -> bool {
+    if wire.input().is_empty() {
+        return false;
     }
-    let now = Instant::now();
-    let mut taken = Taken::Some;
-    while *turn > 0 && connection.has_room() {
-        match lines.next(input) {
-            Some(Ok(line)) => {
+    let now = clock::now();
+    while connection.has_room()
+        && let Some(line) = wire.next_line(&connection.out)
+    {
+        match line {
+            Ok(line) => {
                 if !connection.take(now, line) && noise == Noise::Ends {
-                    return Taken::Noise;
+                    return true;
                 }
             }
-            Some(Err(error)) => {
+            Err(error) => {
                 let error = ScanError::TooLong { len: error.len, max: error.max };
                 connection.refuse(&error.into());
             }
-            None => {
-                taken = Taken::All;
-                break;
-            }
         }
-        *turn -= 1;
     }
     // What is left begins a line. A handshake of TLS may never end one.
     let is_noise = |byte: &u8| !matches!(byte, b'{' | b'[') && !byte.is_ascii_whitespace();
-    if noise == Noise::Ends && input.first().is_some_and(is_noise) {
+    if noise == Noise::Ends && wire.input().first().is_some_and(is_noise) {
         connection.refuse(&ScanError::NotObject.into());
-        return Taken::Noise;
+        return true;
     }
-    taken
-}
-
-/// Reads what there is. Cancel safe: what was read is in `input`.
-async fn read_some(
-    reader: &mut (impl AsyncRead + Unpin),
-    input: &mut BytesMut,
-) -> io::Result<usize> {
-    input.reserve(READ_BYTES / 2);
-    reader.read_buf(input).await
+    false
 }
 
 /// A peer that goes away ends the connection; it does not break it.
@@ -195,5 +140,57 @@ fn ended(result: io::Result<()>) -> Result<()> {
             Err(Error::io("the connection broke", error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
+
+    use super::*;
+    use crate::server::context::ASK_TIMEOUT;
+    use crate::{Context, NoArguments, Server, Tool};
+
+    /// How often the connection may be polled for a handshake, a call and a question.
+    const POLLS_MAX: usize = 1000;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_that_nobody_answers_ends_by_the_clock_of_the_runtime() {
+        let tool = Tool::waiting("asks", async |context: Context, NoArguments {}| {
+            context.roots().await.map(|roots| format!("{} roots", roots.len()))
+        });
+        let service = Server::new("clock", "1").tool(tool).start().unwrap();
+        let (peer, ours) = duplex(64 * 1024);
+        let (reader, writer) = split(ours);
+        let mut serving = pin!(serve(&service, reader, writer, Noise::IsRefused));
+        let mut polls = 0;
+        let serving = poll_fn(|cx| {
+            polls += 1;
+            assert!(polls < POLLS_MAX, "it spins");
+            serving.as_mut().poll(cx)
+        });
+        let asking = async {
+            let (reader, mut writer) = split(peer);
+            let mut lines = BufReader::new(reader).lines();
+            for line in [
+                r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#,
+                r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"asks","arguments":{}}}"#,
+            ] {
+                writer.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+                assert!(lines.next_line().await.unwrap().is_some());
+            }
+            let asked = tokio::time::Instant::now();
+            let cancelled = lines.next_line().await.unwrap().unwrap();
+            assert!(cancelled.contains("notifications/cancelled"), "{cancelled}");
+            assert!(lines.next_line().await.unwrap().unwrap().contains(r#""id":2"#));
+            asked.elapsed()
+        };
+        tokio::select! {
+            ended = serving => panic!("{ended:?}"),
+            waited = asking => assert_eq!(waited.as_secs(), ASK_TIMEOUT.as_secs()),
+        }
     }
 }

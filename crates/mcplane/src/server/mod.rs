@@ -5,7 +5,8 @@
 //!   how they fail, `misfit` — what is wrong with arguments that do not fit their type.
 //! * `state` — what handlers share.
 //! * `context` — how a handler talks to the client; `form` — forms from types.
-//! * `connection` — the one loop: bytes in, handlers, bytes out; `dispatch` — who answers what.
+//! * `lines` — a stream of lines in and out; `connection` — what is remembered of it; `dispatch` — who
+//!   answers what.
 //! * `pool` — where handlers run that block or wait; `refusals` — the answers to calls beyond their
 //!   limits; `rounds` — questions without a session.
 //! * [`relay`] — requests that are passed on instead.

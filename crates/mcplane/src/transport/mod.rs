@@ -12,12 +12,17 @@
 //! * [`websocket`] — one message per text frame, subprotocol `mcp`.
 //! * [`http`] — Streamable HTTP in both eras, and HTTP+SSE.
 //!
-//! An [`Address`] is where a server is, or listens. Servers on the network share [`listen`] (accepting, with its limits) and [`tls`].
+//! All of them are driven by one piece of code, `wire`. A transport that loses a request reports that
+//! beside its lines (`loss`).
+//!
+//! An [`Address`] is where a server is, or listens. Servers on the network share [`listen`]
+//! (accepting, with its limits) and [`tls`].
 
 mod address;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod listen;
+mod loss;
 pub mod memory;
 pub mod process;
 pub mod stdio;
@@ -27,15 +32,16 @@ pub mod tls;
 pub mod unix;
 #[cfg(feature = "websocket")]
 pub mod websocket;
+#[doc(hidden)]
+pub mod wire;
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use mcplane_proto::frame::Output;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use address::Address;
+#[cfg(feature = "http")]
+pub(crate) use loss::Source;
+#[doc(hidden)]
+pub use loss::{Loss, Losses};
 
 use crate::error::Result;
 
@@ -53,32 +59,15 @@ pub trait Transport: Send + 'static {
     /// # Errors
     /// If the stream cannot be opened; the error says which one and why.
     fn open(self) -> Result<(Self::Reader, Self::Writer)>;
-}
 
-/// Sends what waits in `output`, and flushes the stream behind it. `Ready(Ok)` when something was
-/// sent and more waits, or when all is done; until then the caller may add more.
-///
-/// Nothing is lost when it is not polled again: `output` remembers how far it came.
-///
-/// # Errors
-/// The stream accepts no more bytes.
-pub fn poll_send(
-    output: &mut Output,
-    writer: &mut (impl AsyncWrite + Unpin),
-    cx: &mut Context<'_>,
-) -> Poll<io::Result<()>> {
-    if output.backlog() > 0 {
-        match ready!(Pin::new(&mut *writer).poll_write(cx, output.unsent()))? {
-            0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-            len => output.advance(len),
-        }
-        if output.backlog() > 0 {
-            return Poll::Ready(Ok(()));
-        }
+    /// As [`Transport::open`], for whoever asks the third for requests that were lost. Without it, a
+    /// transport on which single requests can be lost answers them with an error in the server's place.
+    #[doc(hidden)]
+    fn open_telling(self) -> Result<(Self::Reader, Self::Writer, Losses)>
+    where
+        Self: Sized,
+    {
+        let (reader, writer) = self.open()?;
+        Ok((reader, writer, Losses::default()))
     }
-    if !output.is_done() {
-        ready!(Pin::new(writer).poll_flush(cx))?;
-        output.flushed();
-    }
-    Poll::Ready(Ok(()))
 }

@@ -100,6 +100,16 @@ pub enum Answer {
     Closed,
 }
 
+/// What a request was that its transport has lost: see [`ClientSession::lost`].
+#[derive(Debug)]
+#[allow(clippy::exhaustive_enums, reason = "a driver must handle both")]
+pub enum Lost<T> {
+    /// The caller's own.
+    Call(T),
+    /// One of the handshake, which ends with it: it tells nothing of the server's era.
+    Handshake(Method),
+}
+
 /// The client's side of one connection. `T` tags the caller's requests.
 #[derive(Debug)]
 pub struct ClientSession<T> {
@@ -253,6 +263,15 @@ impl<T> ClientSession<T> {
             Tag::Call(tag) => Some(tag),
             Tag::Handshake(_) => None,
         }
+    }
+
+    /// Ends a request that its transport has lost. `None` for one that is not in flight.
+    pub fn lost(&mut self, id: i64) -> Option<Lost<T>> {
+        let entry = self.pending.close(&Id::from(id))?;
+        Some(match entry.tag {
+            Tag::Call(tag) => Lost::Call(tag),
+            Tag::Handshake(_) => Lost::Handshake(entry.method),
+        })
     }
 
     /// The tag of a request in flight.

@@ -146,11 +146,11 @@ impl Handshake {
             Err(error)
                 if matches!(
                     error.code,
-                    Code::HEADER_MISMATCH | Code::MISSING_CLIENT_CAPABILITY | Code::TRANSPORT
+                    Code::HEADER_MISMATCH | Code::MISSING_CLIENT_CAPABILITY | Code::UNAVAILABLE
                 ) =>
             {
-                // Codes that only 2026-07-28 knows: a modern server that we displease. And a
-                // request that was lost on its way tells nothing of the server's era.
+                // Codes that only 2026-07-28 knows: a modern server that we displease. And one that
+                // is not available has said nothing of its era.
                 Step::Failed(HandshakeError::Refused { method: Method::Discover, error })
             }
             // Whatever the code: legacy servers answer an unknown method in a dozen ways.
@@ -342,7 +342,7 @@ mod tests {
         ));
         assert!(matches!(auto().probe_answered(error(-32022, Some(&["2025-11-25"]))),
             Step::Initialize(r) if r == latest));
-        for code in [-32020, -32021, Code::TRANSPORT.0] {
+        for code in [-32020, -32021, Code::UNAVAILABLE.0] {
             assert!(matches!(auto().probe_answered(error(code, None)), Step::Failed(_)));
         }
         for code in [-32601, -32602, -32600, -32000, 0, -32001] {

@@ -120,10 +120,8 @@ impl Drive {
     }
 
     /// Sends the answers that handlers have found.
-    pub(super) fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = false;
+    pub(super) fn poll_answers(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(Some(joined)) = self.asked.poll_join_next_with_id(cx) {
-            busy = true;
             let (task, answer) = match joined {
                 Ok((task, answer)) => (task, answer),
                 Err(error) => {
@@ -135,15 +133,14 @@ impl Drive {
             let Some((id, _)) = self.asks.remove(&task) else { continue };
             self.reply(&id, &answer);
         }
-        busy
     }
 
     fn reply(&mut self, id: &Id, answer: &Result<Vec<u8>, ErrorObject>) {
         let mut id_json = Vec::new();
         id.write_json(&mut id_json);
         match answer {
-            Ok(result) => self.wire.out().result(&id_json, result),
-            Err(error) => self.wire.out().error(Some(&id_json), error),
+            Ok(result) => self.out.result(&id_json, result),
+            Err(error) => self.out.error(Some(&id_json), error),
         }
     }
 }

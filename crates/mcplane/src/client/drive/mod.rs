@@ -1,8 +1,8 @@
 //! The one loop: a task that owns both halves of the connection and the session.
 //!
-//! One poll takes the requests of the client's handles, reads once, handles every complete line,
-//! and writes all the output in one piece. Nothing in it waits for anything else in it: reading
-//! goes on while the server does not read, and while handlers run.
+//! One turn takes every complete line, the requests of the client's handles and the answers of its
+//! handlers, and writes all the output in one piece. Nothing in it waits for anything else in it:
+//! reading goes on while the server does not read, and while handlers run.
 //!
 //! * the loop (this file)
 //! * `events` — what messages and the end mean for those who wait
@@ -11,32 +11,41 @@ mod events;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcplane_proto::error::ErrorObject;
+use mcplane_proto::frame::Output;
 use mcplane_proto::id::Id;
-use mcplane_proto::limits::{LINES_PER_TURN, LISTENS_MAX, STALL_MAX};
+use mcplane_proto::limits::{LISTENS_MAX, MESSAGE_BYTES_MAX};
 use mcplane_proto::message::{self, Message};
 use mcplane_proto::method::Method;
-use mcplane_proto::session::client::Call;
+use mcplane_proto::session::client::{Call, Lost};
 use mcplane_proto::session::{ClientConfig, ClientSession, HandshakeError};
 use mcplane_proto::version::Revision;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{self, AbortHandle, JoinSet};
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::timeout;
 
 use super::Progress;
 use super::call::{Reply, Spec};
 use super::handler::Notification;
 use super::listen::Listener;
 use super::state::State;
-use super::wire::{BACKLOG_BYTES_MAX, Wire};
+use crate::clock;
 use crate::error::{Error, Kind, Result};
+use crate::transport::Loss;
 use crate::transport::process::Running;
+use crate::transport::wire::{Event, Wants, Wire};
+
+/// Most bytes that wait for the server to read them. Beyond it calls are refused as overload.
+const BACKLOG_BYTES_MAX: usize = 4 * MESSAGE_BYTES_MAX;
+
+/// Bytes that wait to be written above which the server is not read: what it says may need answers.
+/// Calls alone never come so far, or a server that reads nothing while it writes could wait for ever.
+const UNREAD_BYTES_MAX: usize = BACKLOG_BYTES_MAX + 2 * MESSAGE_BYTES_MAX;
 
 /// The most questions of the server that are answered at once.
 pub const ASKED_MAX: usize = 64;
@@ -98,6 +107,8 @@ pub(super) enum Signal {
     Ready,
     Respawn,
     Failed(HandshakeError),
+    /// A request of the handshake was lost on its way.
+    Lost(Error),
     End(End),
 }
 
@@ -112,6 +123,7 @@ pub(super) enum End {
 
 pub(super) struct Drive {
     wire: Wire,
+    out: Output,
     session: ClientSession<Box<Pending>>,
     state: Arc<State>,
     commands: mpsc::Receiver<Command>,
@@ -121,26 +133,25 @@ pub(super) struct Drive {
     asked: JoinSet<Result<Vec<u8>, ErrorObject>>,
     asks: HashMap<task::Id, (Id, AbortHandle)>,
     notify: Option<mpsc::Sender<Notification>>,
-    timer: Pin<Box<Sleep>>,
-    broken_at: Option<Instant>,
-    /// When a server that is not read any more is given up.
-    stalled: Option<Instant>,
+    /// When reading ends, too, where writing has failed.
+    ends_at: Option<Instant>,
     signal: Option<Signal>,
 }
 
 impl Drive {
     /// A connection whose first message waits to be written.
     pub(super) fn new(
-        mut wire: Wire,
+        wire: Wire,
         config: ClientConfig,
         state: Arc<State>,
         commands: mpsc::Receiver<Command>,
         notify: Option<mpsc::Sender<Notification>>,
     ) -> Self {
-        let now = Instant::now();
-        let session = ClientSession::start(now.into_std(), config, wire.out());
+        let mut out = Output::new();
+        let session = ClientSession::start(clock::now(), config, &mut out);
         Self {
-            wire,
+            wire: wire.unread_bytes_max(UNREAD_BYTES_MAX),
+            out,
             session,
             state,
             commands,
@@ -149,9 +160,7 @@ impl Drive {
             asked: JoinSet::new(),
             asks: HashMap::new(),
             notify,
-            timer: Box::pin(sleep_until(now)),
-            broken_at: None,
-            stalled: None,
+            ends_at: None,
             signal: None,
         }
     }
@@ -163,10 +172,10 @@ impl Drive {
 
     /// Goes on with a server that was started again.
     pub(super) fn respawned(&mut self, wire: Wire) {
-        self.wire = wire;
-        self.broken_at = None;
-        let now = Instant::now().into_std();
-        self.session.respawned(now, self.wire.out());
+        self.wire = wire.unread_bytes_max(UNREAD_BYTES_MAX);
+        self.out.clear();
+        self.ends_at = None;
+        self.session.respawned(clock::now(), &mut self.out);
     }
 
     /// Who the server is.
@@ -191,7 +200,11 @@ impl Drive {
         self.fail_all();
         if by_us {
             // A server that does not read gets no more time than this.
-            let _ = timeout(CLOSE_WAIT, self.wire.close()).await;
+            let close = async {
+                self.wire.flush(&mut self.out).await;
+                let _ = self.wire.shutdown().await;
+            };
+            let _ = timeout(CLOSE_WAIT, close).await;
         }
         drop(self.wire);
         if let Some(running) = &mut running {
@@ -203,30 +216,33 @@ impl Drive {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Signal> {
-        let mut turn = LINES_PER_TURN;
         loop {
+            self.take_lines();
             self.take_given_up(cx);
-            let mut busy = self.poll_commands(cx);
-            busy |= self.poll_answers(cx);
-            busy |= self.poll_read(cx, &mut turn);
-            busy |= self.poll_time(cx);
-            let (backlog, reads) = (self.wire.backlog(), self.wire.reads());
-            let _ = self.wire.poll_flush(cx);
-            if self.wire.backlog() < backlog {
-                self.stalled = None;
-                busy |= !reads;
-            }
-            if self.wire.backlog() > 2 * BACKLOG_BYTES_MAX {
+            self.poll_commands(cx);
+            self.poll_answers(cx);
+            if self.out.backlog() > 2 * BACKLOG_BYTES_MAX {
                 self.signal.get_or_insert(Signal::End(End::Flood));
             }
             if let Some(signal) = self.signal.take() {
                 return Poll::Ready(signal);
             }
-            if turn == 0 {
-                cx.waker().wake_by_ref();
-            }
-            if !busy || turn == 0 {
-                return Poll::Pending;
+            let wake = [self.session.deadline(), self.ends_at].into_iter().flatten().min();
+            let wants = Wants { reads: true, wake, drain: None };
+            match ready!(self.wire.poll(cx, &mut self.out, wants)) {
+                Event::Read | Event::Sent | Event::Drained => {}
+                Event::Over => {
+                    if let Some(line) = self.wire.last_line() {
+                        self.line(line);
+                    }
+                    self.ended(End::ByServer);
+                }
+                Event::ReadFailed(error) => self.ended(End::Io(error)),
+                // What the server said before it went away is still to come.
+                Event::WriteFailed(_) => self.ends_at = Some(clock::now() + LAST_WORDS),
+                Event::Woke => self.expire(),
+                Event::Stalled => self.ended(End::Flood),
+                Event::Lost(loss) => self.lost(loss),
             }
         }
     }
@@ -235,26 +251,23 @@ impl Drive {
         for (key, reason) in self.state.given_up(cx) {
             self.listeners.remove(&key);
             if let Some((id, _)) = self.ids.remove(&key) {
-                self.session.cancel(id, &reason, self.wire.out());
+                self.session.cancel(id, &reason, &mut self.out);
             }
         }
     }
 
-    fn poll_commands(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut busy = false;
+    fn poll_commands(&mut self, cx: &mut Context<'_>) {
         while self.signal.is_none() {
             let Poll::Ready(command) = self.commands.poll_recv(cx) else { break };
-            busy = true;
             match command {
                 Some(Command::Call(call)) => self.call(*call),
                 Some(Command::Listen(key, listener)) => self.listen(key, listener),
                 Some(Command::Notify(method)) => {
-                    self.session.notify(method, None, self.wire.out());
+                    self.session.notify(method, None, &mut self.out);
                 }
                 Some(Command::Close) | None => self.signal = Some(Signal::End(End::ByUs)),
             }
         }
-        busy
     }
 
     /// Sends a request, unless it was given up while it waited.
@@ -271,7 +284,7 @@ impl Drive {
         let progress = spec.progress.clone();
         let Spec { method, timeout, .. } = spec;
         let pending = Box::new(Pending { key, method, timeout, progress, tag });
-        if full || self.wire.backlog() > BACKLOG_BYTES_MAX {
+        if full || self.out.backlog() > BACKLOG_BYTES_MAX {
             return pending.tag.end(Err(Error::new(Kind::Overloaded)));
         }
         let call = Call {
@@ -283,8 +296,8 @@ impl Drive {
             progress: spec.progress.is_some(),
             timeout: Some(timeout),
         };
-        let now = Instant::now().into_std();
-        match self.session.call(now, &call, pending, self.wire.out()) {
+        let now = clock::now();
+        match self.session.call(now, &call, pending, &mut self.out) {
             Ok(id) => {
                 self.ids.insert(key, (id, is_listen));
             }
@@ -301,41 +314,16 @@ impl Drive {
         self.listeners.insert(key, listener);
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, turn: &mut usize) -> bool {
-        // What a line asks for is looked at before the loop rests: nothing else would wake it.
-        let took = self.take_lines(turn);
-        if self.signal.is_some() || !self.wire.reads() || *turn == 0 {
-            return took;
-        }
-        let Poll::Ready(read) = self.wire.poll_fill(cx) else { return took };
-        match read {
-            Ok(1..) => return true,
-            Ok(0) => {
-                if let Some(line) = self.wire.last_line() {
-                    self.line(line);
-                }
-                self.ended(End::ByServer);
-            }
-            Err(error) => self.ended(End::Io(error)),
-        }
-        true
-    }
-
-    /// The whole lines that were read, while their answers find room and `turn`, in lines, lasts.
-    /// Whether there were any.
-    fn take_lines(&mut self, turn: &mut usize) -> bool {
-        let before = *turn;
-        while *turn > 0
-            && self.wire.reads()
-            && let Some(line) = self.wire.next_line()
+    /// The whole lines that were read.
+    fn take_lines(&mut self) {
+        while self.signal.is_none()
+            && let Some(line) = self.wire.next_line(&self.out)
         {
-            *turn -= 1;
             match line {
                 Ok(line) => self.line(line),
                 Err(error) => self.state.note_stray(error.to_string().as_bytes()),
             }
         }
-        *turn < before
     }
 
     fn line(&mut self, line: Bytes) {
@@ -350,52 +338,39 @@ impl Drive {
     }
 
     fn message(&mut self, line: Bytes) {
-        let now = Instant::now().into_std();
+        let now = clock::now();
         let message = match Message::scan(line.clone()) {
             Ok(message) => message,
             Err(failure) => {
                 self.state.note_stray(&line);
-                let event = self.session.refuse(now, &failure, self.wire.out());
+                let event = self.session.refuse(now, &failure, &mut self.out);
                 return self.on(event, None);
             }
         };
-        let event = self.session.receive(now, &message, self.wire.out());
+        let event = self.session.receive(now, &message, &mut self.out);
         self.on(event, Some(&message));
     }
 
-    fn poll_time(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.wire.broken().is_some() {
-            let since = *self.broken_at.get_or_insert_with(Instant::now);
-            if since.elapsed() >= LAST_WORDS {
-                self.ended(End::ByServer);
-                return true;
-            }
+    fn expire(&mut self) {
+        let now = clock::now();
+        if self.ends_at.is_some_and(|at| at <= now) {
+            return self.ended(End::ByServer);
         }
-        if self.wire.reads() {
-            self.stalled = None;
-        } else if *self.stalled.get_or_insert_with(|| Instant::now() + STALL_MAX) <= Instant::now()
-        {
-            self.ended(End::Flood);
-            return true;
-        }
-        let session = self.session.deadline().map(Instant::from_std);
-        let broken = self.broken_at.map(|since| since + LAST_WORDS);
-        let Some(next) = [session, broken, self.stalled].into_iter().flatten().min() else {
-            return false;
-        };
-        if self.timer.deadline() != next {
-            self.timer.as_mut().reset(next);
-        }
-        if self.timer.as_mut().poll(cx).is_pending() {
-            return false;
-        }
-        let now = Instant::now().into_std();
-        while let Some(event) = self.session.expire(now, self.wire.out()) {
+        while let Some(event) = self.session.expire(now, &mut self.out) {
             self.on(event, None);
         }
-        // The timer has fired: it must be set anew before it can wake anybody again.
-        self.timer.as_mut().reset(Instant::now() + LAST_WORDS);
-        true
+    }
+
+    /// Whoever waits for it learns how a request was lost.
+    fn lost(&mut self, loss: Loss) {
+        match self.session.lost(loss.id()) {
+            Some(Lost::Call(pending)) => {
+                self.ids.remove(&pending.key);
+                pending.tag.end(Err(loss.into()));
+            }
+            Some(Lost::Handshake(_)) => self.signal = Some(Signal::Lost(loss.into())),
+            None => {}
+        }
     }
 
     /// The stream is over. During the handshake the session knows what that means.

@@ -34,6 +34,7 @@ pub(crate) use routes::{Cut, Then};
 use routes::{Cut, Then};
 
 use crate::budget::{Budget, Charge, FREE_BYTES};
+use crate::clock;
 use crate::error::Result;
 use crate::stages::Stage;
 
@@ -440,7 +441,7 @@ impl Connection {
             Event::Ask { id: Some(id), .. } if !self.session.is_in_flight(&id) => {}
             Event::Ask { id, method, params, answer } => {
                 let (start, route) = (self.out.len(), self.route_of(id.as_ref()));
-                let (now, asked) = (Instant::now(), (id, answer));
+                let (now, asked) = (clock::now(), (id, answer));
                 let params = Some(params.as_slice());
                 match self.session.ask(now, method, params, ASK_TIMEOUT, asked, &mut self.out) {
                     Ok(_) => self.end(start, route, Then::Answer),

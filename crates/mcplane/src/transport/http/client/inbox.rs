@@ -8,13 +8,17 @@ use mcplane_proto::frame::lines;
 use mcplane_proto::id::Id;
 use tokio::io::ReadBuf;
 
+use crate::error::Failure;
+use crate::transport::Loss;
+
 /// Bytes that wait for the reader before exchanges are left alone for a while.
 const INBOX_BYTES_MAX: usize = 256 * 1024;
 
-/// Lines, each with its newline.
+/// Lines, each with its newline, and between them what was lost.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     queue: Mutex<Queue>,
+    tells_losses: bool,
     /// Each begins with the request on whose stream it came: see
     /// [`Http::attributed`](super::Http::attributed).
     is_attributed: bool,
@@ -22,14 +26,45 @@ pub(super) struct Inbox {
 
 #[derive(Debug, Default)]
 struct Queue {
-    pieces: VecDeque<Bytes>,
+    pieces: VecDeque<Piece>,
     bytes: usize,
     ended: bool,
 }
 
+#[derive(Debug)]
+enum Piece {
+    Text(Bytes),
+    Lost(Loss),
+}
+
+impl From<Bytes> for Piece {
+    fn from(text: Bytes) -> Self {
+        Self::Text(text)
+    }
+}
+
 impl Inbox {
-    pub(super) fn new(is_attributed: bool) -> Self {
-        Self { is_attributed, ..Self::default() }
+    /// Whoever reads it asks for [`Inbox::next_loss`], too, if it `tells_losses`.
+    pub(super) fn new(is_attributed: bool, tells_losses: bool) -> Self {
+        Self { is_attributed, tells_losses, ..Self::default() }
+    }
+
+    /// A request was lost. `false` if the reader would not hear of it.
+    pub(super) fn lost(&self, id: &Id, failure: &Failure) -> bool {
+        let Id::Integer(id) = id else { return false };
+        if self.tells_losses {
+            let loss = Loss { id: *id, failure: failure.clone() };
+            self.lock().pieces.push_back(Piece::Lost(loss));
+        }
+        self.tells_losses
+    }
+
+    /// What was lost, if every line before it was read.
+    pub(super) fn next_loss(&self) -> Option<Loss> {
+        match self.lock().pieces.pop_front_if(|piece| matches!(piece, Piece::Lost(_)))? {
+            Piece::Lost(loss) => Some(loss),
+            Piece::Text(_) => None,
+        }
     }
 
     /// Adds a message. Its raw newlines, which are white space, become spaces.
@@ -46,16 +81,16 @@ impl Inbox {
                 _ => "- ".to_owned(),
             };
             queue.bytes += of.len();
-            queue.pieces.push_back(of.into());
+            queue.pieces.push_back(Bytes::from(of).into());
         }
         if message.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
             let mut line = Vec::with_capacity(message.len() + 1);
             lines::write(&mut line, &message);
             queue.bytes += line.len();
-            queue.pieces.push_back(line.into());
+            queue.pieces.push_back(Bytes::from(line).into());
         } else {
             queue.bytes += message.len() + 1;
-            queue.pieces.extend([message, Bytes::from_static(b"\n")]);
+            queue.pieces.extend([message, Bytes::from_static(b"\n")].map(Piece::Text));
         }
     }
 
@@ -70,7 +105,7 @@ impl Inbox {
         let mut queue = self.lock();
         let before = buffer.filled().len();
         while buffer.remaining() > 0
-            && let Some(piece) = queue.pieces.front_mut()
+            && let Some(Piece::Text(piece)) = queue.pieces.front_mut()
         {
             let len = piece.len().min(buffer.remaining());
             buffer.put_slice(piece.get(..len).unwrap_or_default());
@@ -102,10 +137,11 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Lost;
 
     #[test]
     fn lines_say_on_whose_stream_they_came_where_that_is_wanted() {
-        let inbox = Inbox::new(true);
+        let inbox = Inbox::new(true, false);
         inbox.push_of(Some(&Id::from(7)), Bytes::from_static(b"{}"));
         inbox.push_of(Some(&Id::from("8 ")), Bytes::from_static(b"[\n]"));
         inbox.push(Bytes::from_static(b"{}"));
@@ -114,6 +150,24 @@ mod tests {
         assert!(inbox.read(&mut buffer) && inbox.has_room());
         assert_eq!(buffer.filled(), b"7 {}\n- [ ]\n- {}\n");
         assert_eq!(inbox.lock().bytes, 0);
+    }
+
+    #[test]
+    fn what_was_lost_is_told_behind_the_lines_before_it_and_only_where_it_is_heard() {
+        let failure = Failure::new(Lost::Broken, "gone");
+        assert!(!Inbox::default().lost(&Id::from(1), &failure), "nobody asks");
+        let inbox = Inbox::new(false, true);
+        assert!(!inbox.lost(&Id::from("1"), &failure), "no id of ours");
+        inbox.push(Bytes::from_static(b"1"));
+        assert!(inbox.lost(&Id::from(7), &failure));
+        inbox.push(Bytes::from_static(b"2"));
+        let mut space = [0; 64];
+        let mut buffer = ReadBuf::new(&mut space);
+        assert!(inbox.next_loss().is_none() && inbox.read(&mut buffer));
+        assert!(!inbox.read(&mut buffer) && inbox.has_news(), "the loss comes first");
+        assert_eq!(inbox.next_loss().map(|loss| loss.id()), Some(7));
+        assert!(inbox.read(&mut buffer) && inbox.next_loss().is_none());
+        assert_eq!(buffer.filled(), b"1\n2\n");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::shared::{Order, Shared};
 use super::tasks::{Purpose, Tasks};
 use crate::error::{Failure, Lost};
+use crate::transport::{Loss, Losses, Source};
 
 /// Most exchanges at once: every request that may be in flight, and as many messages that are not
 /// answered. Beyond it the writer waits.
@@ -154,6 +155,19 @@ impl Link {
             }
             _ => {}
         }
+    }
+}
+
+impl Reader {
+    /// What tells of lost requests, if [`Inbox::lost`](super::inbox::Inbox::lost) takes them.
+    pub(super) fn losses(&self) -> Losses {
+        Losses::of(Arc::clone(&self.0) as Arc<dyn Source>)
+    }
+}
+
+impl Source for Link {
+    fn next(&self) -> Option<Loss> {
+        self.shared.inbox.next_loss()
     }
 }
 

@@ -57,11 +57,12 @@ pub use tools::{DROPPED_TOOLS_MAX, DroppedTool, MIRRORED_TOOLS_MAX};
 pub use verdict::{LEGACY_VERDICT_TIME, VERDICTS_MAX};
 
 use endpoint::Endpoint;
+use inbox::Inbox;
 use shared::Shared;
 use tools::Tools;
 
 use crate::error::{Error, Result};
-use crate::transport::Transport;
+use crate::transport::{Losses, Transport};
 
 /// A server behind an `http` or `https` URL.
 #[derive(Debug)]
@@ -159,6 +160,18 @@ impl Transport for Http {
     type Writer = Writer;
 
     fn open(self) -> Result<(Reader, Writer)> {
+        Ok(link::open(self.shared(false)?))
+    }
+
+    fn open_telling(self) -> Result<(Reader, Writer, Losses)> {
+        let (reader, writer) = link::open(self.shared(true)?);
+        let losses = reader.losses();
+        Ok((reader, writer, losses))
+    }
+}
+
+impl Http {
+    fn shared(self, tells_losses: bool) -> Result<Shared> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
@@ -170,7 +183,8 @@ impl Transport for Http {
             pool: self.pool,
             refused: Mutex::new(()),
         };
-        Ok(link::open(Shared::new(endpoint, self.tools, self.is_attributed)))
+        let inbox = Inbox::new(self.is_attributed, tells_losses);
+        Ok(Shared::new(endpoint, self.tools, inbox))
     }
 }
 

@@ -49,11 +49,11 @@ pub(super) enum Order {
 }
 
 impl Shared {
-    pub(super) fn new(endpoint: Endpoint, tools: Arc<Tools>, is_attributed: bool) -> Self {
+    pub(super) fn new(endpoint: Endpoint, tools: Arc<Tools>, inbox: Inbox) -> Self {
         Self {
             endpoint,
             tools,
-            inbox: Inbox::new(is_attributed),
+            inbox,
             legacy: Legacy::default(),
             course: Mutex::default(),
             orders: Mutex::default(),
@@ -162,7 +162,9 @@ impl Shared {
 
     /// Tells whoever waits for `id` how it was lost.
     pub(super) fn fail(&self, id: &Id, failure: &Failure) {
-        self.refuse(id, &failure.object());
+        if !self.inbox.lost(id, failure) {
+            self.refuse(id, &failure.object());
+        }
     }
 
     /// Answers the probe as a legacy server does.

@@ -4,7 +4,7 @@
 //! the handler has said something, so that an early error still gets its status.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -20,6 +20,7 @@ use super::classify::{Misfit, Named, Payload, status};
 use super::end::{End, Ends};
 use super::{Answer, Body, Endpoint, Permit, Reply, empty, log};
 use crate::budget::Budget;
+use crate::clock;
 use crate::server::{Change, Connection, Service};
 
 /// How long the headers wait for a handler that says nothing. Proxies give up after about a minute.
@@ -97,7 +98,7 @@ pub(super) fn answer(
     let changes = (message.method() == Some(Method::Listen)).then(|| service.changes());
     let mut connection = endpoint.0.spare.take(service, principal, budget);
     connection.out.raw().reserve(ANSWER_BYTES);
-    connection.message(Instant::now(), message);
+    connection.message(clock::now(), message);
     connection.send_notes();
     Exchange { connection, changes, is_modern: true }.respond(endpoint, permit)
 }
@@ -114,7 +115,7 @@ pub(super) fn answer_stateless(
 ) -> Answer {
     let mut connection = Box::new(Connection::new(endpoint.0.service.of(principal)));
     connection.charge_to(budget);
-    let now = Instant::now();
+    let now = clock::now();
     match payload {
         Payload::Initialize(message) => connection.message(now, message),
         Payload::Message(message) if message.kind() != Kind::Request => {

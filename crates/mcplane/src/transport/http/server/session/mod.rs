@@ -26,6 +26,7 @@ use super::keep::{Keep, Kept};
 use super::refusal::Refusal;
 use super::{Body, SESSION, json};
 use crate::budget::{Budget, Charge};
+use crate::clock;
 use crate::error::Error;
 use crate::random;
 use crate::server::{Connection, Service, Then};
@@ -195,7 +196,7 @@ impl Session {
             logs: Streams::new(),
             routes: ALONE,
             readers: 0,
-            used: Instant::now(),
+            used: clock::now(),
             kept: Charge::default(),
             is_single: false,
             is_closing: false,
@@ -220,7 +221,7 @@ impl Session {
     /// Takes in what a POST brought.
     pub(super) fn post(self: &Arc<Self>, payload: Payload) -> Opened {
         let mut state = self.lock();
-        state.used = Instant::now();
+        state.used = clock::now();
         if matches!(payload, Payload::Batch(_)) && !state.connection.session.takes_batches() {
             let mut body = Vec::new();
             let why = "batches are not part of this session's revision";
@@ -335,7 +336,7 @@ impl State {
     /// Hands a payload to the connection, on an exchange of its own.
     fn take(&mut self, payload: Payload) -> u64 {
         self.routes += 1;
-        let now = Instant::now();
+        let now = clock::now();
         self.connection.on(self.routes, |connection| match payload {
             Payload::Batch(batch) => {
                 connection.take(now, batch);
@@ -389,7 +390,7 @@ impl State {
     }
 
     fn attach(&mut self) -> u64 {
-        self.used = Instant::now();
+        self.used = clock::now();
         self.readers += 1;
         self.readers
     }
@@ -442,7 +443,7 @@ async fn pump(
     mut changes: tokio::sync::broadcast::Receiver<crate::server::Change>,
 ) {
     let idle = sessions.upgrade().map_or(Duration::ZERO, |sessions| sessions.limits.idle);
-    let mut looked = Instant::now();
+    let mut looked = clock::now();
     loop {
         let (ask, unused) = {
             let state = session.lock();
@@ -471,15 +472,15 @@ async fn pump(
                 session.tend();
             }
             () = sleep_until(wake.into()) => {
-                looked = Instant::now();
+                looked = clock::now();
                 let mut state = session.lock();
-                state.connection.expire(Instant::now());
+                state.connection.expire(clock::now());
                 state.sort_all();
                 drop(state);
                 match session.idle_since() {
-                    Some(since) if since.elapsed() >= idle => break,
+                    Some(since) if clock::now() >= since + idle => break,
                     Some(_) => {}
-                    None => session.lock().used = Instant::now(),
+                    None => session.lock().used = clock::now(),
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -12,6 +12,7 @@ use super::super::body::Source;
 use super::super::log::Taken;
 use super::super::{Answer, Body, Permit, Reply};
 use super::{Session, State};
+use crate::clock;
 
 /// How long the headers of an answer wait for a handler that says nothing. Then the client gets a
 /// stream that it can resume.
@@ -102,7 +103,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.session.lock();
-        state.used = Instant::now();
+        state.used = clock::now();
         state.logs.detach(self.route, self.number);
         let is_single = state.is_single;
         drop(state);
