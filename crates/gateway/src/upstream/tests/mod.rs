@@ -130,7 +130,7 @@ async fn a_call_is_lost_with_its_process() {
     let call = client.call_tool("echo", &nothing);
     let error = timeout(LIMIT, call).await.unwrap().unwrap_err().to_string();
     assert!(error.contains("its process exited with code 7"), "{error}");
-    let status = one(&gateway, |status| status.state == "healthy").await;
+    let status = one(&gateway, |status| status.state == ServerState::Healthy).await;
     assert_eq!((status.calls.lost, status.workers[0].restarts), (1, 1), "{status:#?}");
     gateway.close().await;
 }
