@@ -99,7 +99,7 @@ impl Context {
     /// If the server has no state of this type. `needs_state` on the tool, the prompt or the
     /// resource finds that when the server starts.
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<&State<T>> {
-        self.service.0.states.get()
+        self.service.shared.states.get()
     }
 
     /// The client's name and version. Display only: nothing may hang on it.
@@ -112,7 +112,7 @@ impl Context {
     /// found. This, unlike [`Context::client_info`], is something to decide by.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
-        self.service.1.as_deref()
+        self.service.principal.as_deref()
     }
 
     /// What the client can do.

@@ -357,7 +357,7 @@ impl Server {
             states: self.states,
             ..Shared::new(Arc::new(config), key)?
         };
-        Ok(Service(Arc::new(shared), None))
+        Ok(Service::of_shared(shared))
     }
 
     /// Serves one connection until the peer closes it. Shorthand for [`Server::start`] and
