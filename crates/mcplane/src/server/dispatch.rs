@@ -114,7 +114,7 @@ impl Connection {
                 .templates
                 .iter()
                 .find_map(|row| {
-                    let variables = row.1.matches(&uri)?;
+                    let variables = row.1.variables(&uri)?;
                     Some((&row.0.handler, &row.0.definition.mime_type, variables))
                 })
                 .ok_or_else(|| ErrorObject::resource_not_found(revision.era(), &uri))?,
