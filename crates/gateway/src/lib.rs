@@ -7,12 +7,14 @@
 //! * `gateway` — the whole: starting, changing while it runs, ending.
 //! * [`listen`] — where clients come in, and how they find the way.
 //! * `face` — what clients see of one server, or of all of them.
-//! * [`catalog`] — what the upstreams offer, merged; which server answers to which name.
+//! * `catalog` — what the upstreams offer, merged; which server answers to which name.
 //! * `upstream` — one server: its workers, which of them gets a call, what keeps them alive.
 //! * `era` — between clients and servers of different eras.
 //! * [`admin`] — questions of administrators.
 
 pub mod admin;
+/// Not part of the API: for fuzzing.
+#[doc(hidden)]
 pub mod catalog;
 mod clock;
 pub mod config;
@@ -26,5 +28,7 @@ mod sync;
 mod upstream;
 mod watches;
 
+pub use catalog::Need;
+pub use catalog::names::SEPARATOR;
 pub use gateway::{Gateway, Troubles};
 pub use upstream::start::{Connect, Connected, Connecting, Programs};

@@ -13,7 +13,7 @@ use mcplane::transport::listen::{self, Limits, Listener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::config::{Config, Listen};
+use crate::config::Config;
 use crate::gateway::Gateway;
 
 /// The open doors of a gateway.
@@ -45,17 +45,16 @@ impl Doors {
                 .public(listen.is_public())
                 .accepts_per_s(settings.accept_rate)
                 .drain(settings.drain.duration());
-            let bind = async |address: Address| Listener::bind(&address, limits.clone()).await;
-            opened.doors.push(match listen {
-                Listen::Http(address) => {
-                    let listener = bind(address.to_string().parse()?).await?;
+            let bind = Listener::bind(listen.address(), limits);
+            opened.doors.push(match listen.address() {
+                Address::Http(_) => {
+                    let listener = bind.await?;
                     let url = format!("http://{}/mcp", listener.local_address());
                     opened.url.get_or_insert(url);
                     Door::Http(listener, listen.is_public())
                 }
-                Listen::Tcp(address) => Door::Lines(bind(address.to_string().parse()?).await?),
-                Listen::Unix(path) => Door::Lines(bind(Address::Unix(path.clone())).await?),
-                Listen::Stdio => Door::Stdio,
+                Address::Stdio => Door::Stdio,
+                _ => Door::Lines(bind.await?),
             });
         }
         Ok(opened)
@@ -74,10 +73,7 @@ impl Doors {
             .iter()
             .map(|door| match door {
                 Door::Http(listener, _) => format!("http://{}/mcp", listener.local_address()),
-                Door::Lines(listener) => match listener.local_address() {
-                    address @ Address::Unix(_) => address.to_string(),
-                    address => format!("tcp://{address}"),
-                },
+                Door::Lines(listener) => listener.local_address().url(),
                 Door::Stdio => "stdio".to_owned(),
             })
             .collect()

@@ -4,12 +4,10 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use mcplane::error::Result;
-use mcplane::transport::http::client::{Http, Pool};
-use mcplane::transport::process::{Command, Process, Running};
-use mcplane::transport::{Transport, tcp, unix, websocket};
-use tokio::io::{AsyncRead, AsyncWrite};
+use mcplane::transport::http::client::Pool;
+use mcplane::transport::process::{Command, Running};
+use mcplane::transport::{Address, BoxedReader, BoxedWriter, Dialed, Dialer, Transport};
 
 use crate::config::Server;
 
@@ -24,15 +22,15 @@ pub trait Connect: Send + Sync + 'static {
 /// A connection that is being opened.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = Result<Connected>> + Send + 'a>>;
 
-pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
-pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type Reader = BoxedReader;
+pub(crate) type Writer = BoxedWriter;
 
 /// A connection on which nothing has been said, and the process behind it.
 pub struct Connected {
     pub(crate) reader: Reader,
     pub(crate) writer: Writer,
     pub(crate) running: Option<Running>,
-    /// Each line begins with the request on whose stream it came: see [`Http::attributed`].
+    /// Each line begins with the request on whose stream it came: see [`Dialer::attributed`].
     pub(crate) is_attributed: bool,
 }
 
@@ -52,6 +50,13 @@ impl Connected {
     }
 }
 
+impl From<Dialed> for Connected {
+    fn from(dialed: Dialed) -> Self {
+        let Dialed { reader, writer, running, is_attributed, .. } = dialed;
+        Self { reader, writer, running, is_attributed }
+    }
+}
+
 impl fmt::Debug for Connected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connected").field("running", &self.running).finish_non_exhaustive()
@@ -68,15 +73,20 @@ pub struct Programs {
 impl Connect for Programs {
     fn connect<'a>(&'a self, _: &'a str, server: &'a Server) -> Connecting<'a> {
         Box::pin(async move {
-            match &server.command {
-                Some(program) => spawn(program, server),
-                None => self.dial(server).await,
+            let mut dialer = Dialer::new().pool(self.connections.clone()).attributed();
+            for (name, value) in &server.headers {
+                dialer = dialer.header(name, value.expose())?;
             }
+            dialer.dial(&address(server)?).await.map(Connected::from)
         })
     }
 }
 
-fn spawn(program: &str, server: &Server) -> Result<Connected> {
+/// Where the server is, or how it is started.
+fn address(server: &Server) -> Result<Address> {
+    let Some(program) = &server.command else {
+        return Address::with_scheme(server.url.as_deref().unwrap_or_default());
+    };
     let mut command = Command::new(program).args(&server.args).inherit_env(&server.inherit_env);
     if let Some(written) = &server.written_args {
         command = command.shown_args(written);
@@ -87,33 +97,5 @@ fn spawn(program: &str, server: &Server) -> Result<Connected> {
     if let Some(folder) = &server.cwd {
         command = command.cwd(folder);
     }
-    let (running, reader, writer) = Process::new(command).start()?;
-    let (reader, writer) = (Box::new(reader), Box::new(writer));
-    Ok(Connected { reader, writer, running: Some(running), is_attributed: false })
-}
-
-impl Programs {
-    async fn dial(&self, server: &Server) -> Result<Connected> {
-        let url = server.url.as_deref().unwrap_or_default();
-        let headers = server.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
-        if let Some(address) = url.strip_prefix("tcp://") {
-            return Connected::to(tcp::connect(address).await?);
-        }
-        if let Some(path) = url.strip_prefix("unix:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            return Connected::to(unix::connect(path).await?);
-        }
-        if url.starts_with("ws://") || url.starts_with("wss://") {
-            let headers = headers.map(|(name, value)| {
-                // The settings were checked: what is no header does not come here.
-                Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
-            });
-            let headers: HeaderMap = headers.flatten().collect();
-            return Connected::to(websocket::connect(url, &headers, None).await?);
-        }
-        let http = Http::new(url)?.pool(self.connections.clone()).attributed();
-        let connected =
-            Connected::to(headers.fold(http, |http, (name, value)| http.header(name, value)))?;
-        Ok(Connected { is_attributed: true, ..connected })
-    }
+    Ok(command.into())
 }
