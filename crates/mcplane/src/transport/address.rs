@@ -32,9 +32,8 @@ use crate::error::{Error, Result};
 ///     error.to_string(),
 ///     "`tcp://localhost` is no address: the port is missing; write tcp://HOST:PORT"
 /// );
-/// # mcplane::Result::Ok(())
+/// # mcplane::Result::<()>::Ok(())
 /// ```
-///
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
