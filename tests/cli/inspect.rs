@@ -82,7 +82,10 @@ fn without_a_server_the_usage_is_shown() {
     for (words, part) in [
         (&["inspect"][..], "mcplane inspect -- COMMAND"),
         (&["inspect", "my-server"], "mcplane inspect -- my-server"),
-        (&["inspect", "gopher://localhost:1"], "gopher://localhost:1 is not the address"),
+        (
+            &["inspect", "gopher://localhost:1"],
+            "`gopher://localhost:1` is no address: the scheme `gopher` is unknown",
+        ),
         (&["inspekt"], "inspect"),
         (&[], "Usage"),
     ] {

@@ -71,6 +71,26 @@ fn the_gateway_is_found_in_this_order() {
     assert!(ended.stderr.contains(told), "{ended}");
 }
 
+/// Whatever the gateway listens on, and whether it asks for a token there or not.
+#[test]
+fn a_gateway_at_any_kind_of_address() {
+    let listen =
+        "listen = [\"127.0.0.1:0\", \"unix:gateway.sock\"]\ntokens = { me = \"secret\" }\n";
+    let gateway = Gateway::serve(&(listen.to_owned() + &good()));
+    let unix = format!("unix:{}", gateway.file("gateway.sock").display());
+    let websocket = format!("ws://{}/mcp", gateway.address());
+    for url in [unix, websocket] {
+        let ended = gateway.beside(&["MCPLANE_TOKEN=secret"], &["connect", &url], &at_once()).ok();
+        let answers = answers(&ended.stdout);
+        assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25", "{ended}");
+        let called = answers.iter().find(|answer| answer["id"] == 2);
+        assert_eq!(text(called.unwrap()), "42", "{ended}");
+    }
+    let ended = gateway.beside(&[], &["connect", "localhost:1"], "").code(1);
+    let told = "`localhost:1` is no address: the scheme is missing; write http://";
+    assert!(ended.stderr.contains(told), "{ended}");
+}
+
 /// Of several gateways one that runs is found, however the others ended.
 #[test]
 fn a_gateway_that_is_gone_is_not_found() {

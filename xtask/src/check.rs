@@ -1,5 +1,6 @@
 //! Everything that is checked without running a test.
 
+use std::iter;
 use std::path::Path;
 use std::process::Command;
 
@@ -37,17 +38,26 @@ fn shown(name: &str, command: &mut Command) -> anyhow::Result<()> {
     step(name, || run(command))
 }
 
-/// One run over everything, one with all features over the packages that have any, and one over each
-/// that is published and has some, alone and without them: in the workspace others ask for them.
+/// Features that users have together, beside each alone.
+const TOGETHER: [(&str, [&str; 4]); 1] =
+    [("mcplane", ["client,http", "http,server", "client,tls,websocket", "server,tls,websocket"])];
+
+/// One run over everything, one with all features over the packages that have any, and some over each
+/// library that is published and has features: without any, with each, and with some together. In the
+/// workspace others ask for them, and its tests have both sides.
 fn clippy_runs(metadata: &Value) -> Vec<(&'static str, Vec<String>)> {
-    let mut runs = vec![("clippy", clippy(&["--workspace"]))];
-    for package in published_with_features(metadata) {
-        let args = ["--no-default-features", "-p", package];
-        runs.push(("clippy without features", clippy(&args)));
+    let mut runs = vec![("clippy", clippy(&["--workspace", "--all-targets"]))];
+    for package in tidy::members(metadata).filter(is_published).filter(has_features) {
+        let Some(name) = name(package) else { continue };
+        let together = TOGETHER.iter().filter(|(of, _)| *of == name).flat_map(|(_, sets)| sets);
+        for features in iter::once("").chain(features(package)).chain(together.copied()) {
+            let args = ["--lib", "-p", name, "--no-default-features", "--features", features];
+            runs.push(("clippy with some features", clippy(&args)));
+        }
     }
     let with: Vec<_> = tidy::members(metadata).filter(has_features).filter_map(name).collect();
     if !with.is_empty() {
-        let mut args = vec!["--all-features"];
+        let mut args = vec!["--all-targets", "--all-features"];
         args.extend(with.iter().flat_map(|package| ["-p", package]));
         runs.push(("clippy with all features", clippy(&args)));
     }
@@ -56,14 +66,22 @@ fn clippy_runs(metadata: &Value) -> Vec<(&'static str, Vec<String>)> {
 
 /// What users build without the features that the workspace's other packages ask for.
 pub fn published_with_features(metadata: &Value) -> impl Iterator<Item = &str> {
-    // Null is any registry, an empty list none.
-    let published = |package: &&Value| package.get("publish").is_none_or(Value::is_null);
-    tidy::members(metadata).filter(published).filter(has_features).filter_map(name)
+    tidy::members(metadata).filter(is_published).filter(has_features).filter_map(name)
+}
+
+/// Null is any registry, an empty list none.
+fn is_published(package: &&Value) -> bool {
+    package.get("publish").is_none_or(Value::is_null)
 }
 
 fn has_features(package: &&Value) -> bool {
+    features(package).next().is_some()
+}
+
+fn features(package: &Value) -> impl Iterator<Item = &str> {
     let features = package.get("features").and_then(Value::as_object);
-    features.is_some_and(|features| features.keys().any(|name| name != "default"))
+    let names = features.into_iter().flat_map(|features| features.keys());
+    names.map(String::as_str).filter(|name| *name != "default")
 }
 
 fn name(package: &Value) -> Option<&str> {
@@ -71,7 +89,7 @@ fn name(package: &Value) -> Option<&str> {
 }
 
 fn clippy(args: &[&str]) -> Vec<String> {
-    let args = [&["clippy", "--quiet", "--all-targets"], args, &["--", "-D", "warnings"]];
+    let args = [&["clippy", "--quiet"], args, &["--", "-D", "warnings"]];
     args.concat().into_iter().map(str::to_owned).collect()
 }
 
@@ -98,9 +116,11 @@ mod tests {
         assert_eq!(
             runs,
             [
-                "clippy --quiet --all-targets --workspace -- -D warnings",
-                "clippy --quiet --all-targets --no-default-features -p rich -- -D warnings",
-                "clippy --quiet --all-targets --no-default-features -p lean -- -D warnings",
+                "clippy --quiet --workspace --all-targets -- -D warnings",
+                "clippy --quiet --lib -p rich --no-default-features --features  -- -D warnings",
+                "clippy --quiet --lib -p rich --no-default-features --features a -- -D warnings",
+                "clippy --quiet --lib -p lean --no-default-features --features  -- -D warnings",
+                "clippy --quiet --lib -p lean --no-default-features --features b -- -D warnings",
                 "clippy --quiet --all-targets --all-features -p opt -p rich -p lean -- -D warnings",
             ]
         );

@@ -32,7 +32,7 @@ const READ_BYTES: usize = 64 * 1024;
   {\"mcpServers\": {\"mcplane\": {\"command\": \"mcplane\", \"args\": [\"connect\"]}}}
 A gateway that asks for a token takes it from MCPLANE_TOKEN.")]
 pub struct ConnectArgs {
-    /// The endpoint, such as http://127.0.0.1:8765/mcp or http://127.0.0.1:8765/NAME/mcp
+    /// The endpoint, such as http://127.0.0.1:8765/mcp, http://127.0.0.1:8765/NAME/mcp or unix:PATH
     #[arg(value_name = "URL", conflicts_with = "url")]
     given: Option<String>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct ConnectArgs {
 /// The URL is invalid, or standard input and output cannot be taken over.
 pub async fn run(args: &ConnectArgs) -> anyhow::Result<ExitCode> {
     let found = args.endpoint.find(args.given.as_deref());
-    let (answers, gateway) = found.http()?.open()?;
+    let (answers, gateway) = found.dial().await?.open()?;
     let (client, out) = mcplane::stdio().open().context("cannot use standard input")?;
     eprintln!("mcplane: connecting to {} (from {})", found.url, found.by);
     let (mut asking, mut answering) = (Passing::new(client, gateway), Passing::new(answers, out));

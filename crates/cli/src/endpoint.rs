@@ -1,8 +1,9 @@
 //! Where the gateway is that a command speaks to.
 
+use anyhow::Context as _;
 use clap::Args;
 use mcplane::transport::http::Url;
-use mcplane::transport::http::client::Http;
+use mcplane::transport::{Address, Dialed, Dialer};
 use mcplane_gateway::config::Gateway;
 use mcplane_gateway::listen::discovery::{Announced, Discovery};
 
@@ -46,16 +47,17 @@ impl EndpointArgs {
 }
 
 impl Found {
-    /// The endpoint, with the token of `MCPLANE_TOKEN`.
+    /// Connects to the endpoint, with the token of `MCPLANE_TOKEN` where one can be shown.
     ///
     /// # Errors
-    /// The URL is invalid.
-    pub fn http(&self) -> anyhow::Result<Http> {
-        let http = Http::new(&self.url)?;
-        Ok(match token() {
-            Some(token) => http.header("authorization", &format!("Bearer {token}")),
-            None => http,
-        })
+    /// The URL is none, or nobody answers there.
+    pub async fn dial(&self) -> anyhow::Result<Dialed> {
+        let address = Address::with_scheme(&self.url)?;
+        let mut dialer = Dialer::new();
+        if let (Some(token), Address::Http(_) | Address::WebSocket(_)) = (token(), &address) {
+            dialer = dialer.header("authorization", &format!("Bearer {token}"))?;
+        }
+        dialer.dial(&address).await.with_context(|| self.hint())
     }
 
     /// A page of the gateway beside its endpoints.

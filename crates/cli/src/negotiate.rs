@@ -11,8 +11,7 @@ use mcplane::client::Client;
 use mcplane::proto::version::Revision;
 use mcplane::transport::http::client::Pool;
 use mcplane::transport::http::{Bytes, Request};
-use mcplane_gateway::catalog::Need;
-use mcplane_gateway::catalog::names::SEPARATOR;
+use mcplane_gateway::{Need, SEPARATOR};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -122,7 +121,7 @@ fn http_request(url: &str, need: &Need) -> anyhow::Result<Request<Bytes>> {
 async fn names(found: &Found) -> HashSet<String> {
     let names = async {
         let client = Client::builder("mcplane", env!("CARGO_PKG_VERSION"));
-        let client = client.connect(found.http().ok()?).await.ok()?;
+        let client = client.connect(found.dial().await.ok()?).await.ok()?;
         let tools = client.list_tools().await.unwrap_or_default();
         let prompts = client.list_prompts().await.unwrap_or_default();
         client.close().await;

@@ -8,12 +8,14 @@
 //! * [`listen`] — where clients come in, and how they find the way.
 //! * `frontend` — what clients see of one server, or of all of them.
 //! * `desired` — what clients want to hear of.
-//! * [`catalog`] — what the upstreams offer, merged; which server answers to which name.
+//! * `catalog` — what the upstreams offer, merged; which server answers to which name.
 //! * `upstream` — one server: its workers, which of them gets a call, what keeps them alive.
 //! * `era` — between clients and servers of different eras.
 //! * [`admin`] — questions of administrators.
 
 pub mod admin;
+/// Not part of the API: for fuzzing.
+#[doc(hidden)]
 pub mod catalog;
 mod clock;
 pub mod config;
@@ -28,5 +30,7 @@ mod settle;
 mod sync;
 mod upstream;
 
+pub use catalog::Need;
+pub use catalog::names::SEPARATOR;
 pub use gateway::{Gateway, Troubles};
 pub use upstream::start::{Connect, Connected, Connecting, Programs};

@@ -91,7 +91,7 @@ async fn over_http() {
     holds("HTTP", &builder().connect(http).await.unwrap()).await;
 
     let url = format!("ws://{address}/mcp");
-    let socket = websocket::connect(&url, &HeaderMap::new(), None).await.unwrap();
+    let socket = websocket::connect(&url, &HeaderMap::new()).await.unwrap();
     holds("WebSocket", &builder().connect(socket).await.unwrap()).await;
 }
 

@@ -26,7 +26,8 @@ pub(crate) enum Kind {
     Misuse(String),
     Overloaded,
     Rpc(ErrorObject),
-    Spawn(mcplane_process::SpawnError),
+    Spawn(Box<dyn StdError + Send + Sync>),
+    System(String, io::Error),
     TimedOut(String),
     Transport(Failure),
 }
@@ -83,6 +84,11 @@ impl Error {
 
     pub(crate) fn io(doing: impl Into<String>, error: io::Error) -> Self {
         Self::new(Kind::Io(doing.into(), error))
+    }
+
+    /// The operating system of this side does not give what is asked of it.
+    pub(crate) fn system(what: impl Into<String>, error: io::Error) -> Self {
+        Self::new(Kind::System(what.into(), error))
     }
 
     pub(crate) fn closed(how: impl Into<String>) -> Self {
@@ -144,10 +150,10 @@ impl Error {
         matches!(*self.0, Kind::Spawn(_))
     }
 
-    /// Reading or writing failed.
+    /// Reading or writing failed, or something else that the operating system was asked for.
     #[must_use]
     pub fn is_io(&self) -> bool {
-        matches!(*self.0, Kind::Io(..))
+        matches!(*self.0, Kind::Io(..) | Kind::System(..))
     }
 
     /// The peer violated the protocol.
@@ -211,7 +217,7 @@ impl Error {
         match &*self.0 {
             Kind::Rpc(error) => error.code.fault(),
             Kind::Misuse(_) | Kind::Spawn(_) => Fault::Caller,
-            Kind::Overloaded => Fault::Us,
+            Kind::Overloaded | Kind::System(..) => Fault::Us,
             Kind::Transport(Failure { kind: Lost::Unauthorized, .. }) => Fault::Caller,
             Kind::Closed(_)
             | Kind::Handshake(_)
@@ -228,7 +234,7 @@ impl Error {
         match &*self.0 {
             Kind::Rpc(error) => error.code.retry(),
             Kind::Overloaded => Retry::Later,
-            Kind::Closed(_) | Kind::Io(..) | Kind::TimedOut(_) => Retry::Perhaps,
+            Kind::Closed(_) | Kind::Io(..) | Kind::System(..) | Kind::TimedOut(_) => Retry::Perhaps,
             Kind::Handshake(_) | Kind::Malformed(_) | Kind::Misuse(_) | Kind::Spawn(_) => {
                 Retry::Never
             }
@@ -248,7 +254,7 @@ impl fmt::Display for Error {
         match &*self.0 {
             Kind::Closed(how) => write!(f, "the connection is closed: {how}"),
             Kind::Handshake(error) => write!(f, "{error}"),
-            Kind::Io(doing, error) => write!(f, "{doing}: {error}"),
+            Kind::Io(doing, error) | Kind::System(doing, error) => write!(f, "{doing}: {error}"),
             Kind::Malformed(why) => write!(f, "the peer broke the protocol: {why}"),
             Kind::Misuse(why) => f.write_str(why),
             Kind::Overloaded => f.write_str("too many requests are in flight; try again later"),
@@ -269,7 +275,7 @@ impl fmt::Debug for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match &*self.0 {
-            Kind::Io(_, error) => Some(error),
+            Kind::Io(_, error) | Kind::System(_, error) => Some(error),
             Kind::Spawn(error) => error.source(),
             _ => None,
         }
@@ -294,8 +300,9 @@ impl From<Failure> for Error {
     }
 }
 
+#[cfg(feature = "client")]
 impl From<mcplane_process::SpawnError> for Error {
     fn from(error: mcplane_process::SpawnError) -> Self {
-        Self::new(Kind::Spawn(error))
+        Self::new(Kind::Spawn(Box::new(error)))
     }
 }

@@ -19,38 +19,54 @@
 //!
 //! # Layout, in reading order
 //!
-//! * [`server`] — tools, resources, prompts, and the loop that serves them.
-//! * [`client`] — calls, answers, subscriptions.
+//! * `server` — tools, resources, prompts, and the loop that serves them (feature `server`).
+//! * `client` — calls, answers, subscriptions (feature `client`).
 //! * [`transport`] — memory, stdio, child processes, sockets, WebSocket, HTTP.
-//! * `auth` — the client side of OAuth.
-//! * [`budget`] — how much memory messages may take.
+//! * `auth` — the client side of OAuth (feature `auth`).
+//! * `budget` — how much memory messages may take.
 //! * `schema` — JSON Schema validation on the hot path (feature `schema`).
-//! * [`stages`] — how a server spends its time.
-//! * [`random`] — names that cannot be guessed.
+//! * `stages` — how a server spends its time (feature `stages`).
 //! * [`error`] — what went wrong, whose fault it is, whether to try again.
 //!
 //! The protocol itself, without I/O, is [`mcplane_proto`], re-exported as [`proto`].
 
 #[cfg(feature = "auth")]
 pub mod auth;
+#[cfg(any(feature = "server", feature = "websocket"))]
+#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "most of it is for servers"))]
 pub mod budget;
+#[cfg(feature = "client")]
 pub mod client;
 mod clock;
+#[cfg_attr(
+    not(all(feature = "client", feature = "server", feature = "http")),
+    allow(dead_code, reason = "some errors are of one side")
+)]
 pub mod error;
-pub mod random;
+#[cfg_attr(not(feature = "server"), allow(dead_code, reason = "clients draw few names"))]
+mod random;
 #[cfg(feature = "schema")]
 pub mod schema;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "stages")]
 pub mod stages;
+#[cfg(not(feature = "stages"))]
+mod stages;
+#[cfg(any(feature = "server", feature = "websocket"))]
+#[cfg_attr(not(feature = "server"), allow(unused_imports, reason = "most of it is for servers"))]
 mod sync;
 pub mod transport;
 
+#[cfg(feature = "macros")]
 pub use mcplane_macros::{prompt, resource, tool};
 pub use mcplane_proto as proto;
 pub use mcplane_proto::types;
 
+#[cfg(feature = "client")]
 pub use client::Client;
 pub use error::{Error, Result};
+#[cfg(feature = "server")]
 pub use server::{
     Arguments, Context, Elicited, Failure, IntoPrompt, IntoResource, IntoResourceTemplate,
     IntoTool, Json, NoArguments, Prompt, PromptArguments, Resource, ResourceRequest,
@@ -59,6 +75,7 @@ pub use server::{
 pub use transport::stdio::stdio;
 
 /// What the expansions of the macros refer to. Not part of the API.
+#[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __private {
     pub use crate::server::misfit::flattened;

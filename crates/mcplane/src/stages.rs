@@ -13,6 +13,11 @@
 //! # }
 //! ```
 
+#![cfg_attr(
+    not(feature = "stages"),
+    allow(dead_code, unreachable_pub, reason = "nobody can observe what is private")
+)]
+
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 

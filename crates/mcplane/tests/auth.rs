@@ -16,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use mcplane::auth::{FollowRedirect, OAuth};
-use mcplane::transport::http::client::credentials::Work;
+use mcplane::transport::http::Work;
 use mcplane::transport::http::client::{Http, Pool};
 use mcplane::transport::http::server::{Authenticate, ConnectionLimits, Denied, Endpoint, serve};
 use mcplane::transport::listen::{Limits, Listener};

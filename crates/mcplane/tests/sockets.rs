@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use mcplane::proto::session::EraChoice;
 use mcplane::proto::version::{Era, Revision};
-use mcplane::transport::Address;
-use mcplane::transport::listen::{Admission, Limits, Listener};
+use mcplane::transport::listen::{self, Admission, Limits, Listener};
+use mcplane::transport::process::Command;
+use mcplane::transport::{Address, Dialer, Transport};
 use mcplane::transport::{tcp, unix};
 use mcplane::{Client, NoArguments, Server, Service, Tool};
 use serde_json::{Value, json};
@@ -48,6 +49,51 @@ async fn both_eras_over_a_unix_socket() {
     }
     server.stop().await;
     assert!(!path.0.exists(), "the file is removed with the listener");
+}
+
+#[tokio::test]
+async fn one_dialer_for_every_address() {
+    let path = Path::new("dialled");
+    let mut servers = Vec::new();
+    for listen in ["127.0.0.1:0", &path.address()] {
+        servers.push(Running::start(listen, limits(), service().0).await);
+    }
+    let dialer = Dialer::new();
+    for server in &servers {
+        // What a listener says of itself leads to it.
+        let address = Address::with_scheme(&server.address.url()).unwrap();
+        let dialed = dialer.dial(&address).await.unwrap();
+        assert!(dialed.running.is_none());
+        let era = EraChoice::Legacy;
+        let client = Client::builder("t", "1").revision(era).connect(dialed).await.unwrap();
+        echoes(&client, era).await;
+    }
+    for server in servers {
+        server.stop().await;
+    }
+    let mut cat = dialer.dial(&Command::new("cat").into()).await.unwrap();
+    assert!(cat.running.as_ref().unwrap().pid() > 0);
+    cat.writer.write_all(b"said\n").await.unwrap();
+    let (reader, _writer) = cat.open().unwrap();
+    let mut said = String::new();
+    wait(BufReader::new(reader).read_line(&mut said)).await.unwrap();
+    assert_eq!(said, "said\n");
+    let error = dialer.dial(&"127.0.0.1:1".parse().unwrap()).await.unwrap_err();
+    assert!(error.is_io() && error.to_string().contains("127.0.0.1:1"), "{error}");
+}
+
+#[cfg(feature = "http")]
+#[tokio::test]
+async fn what_goes_with_http_is_refused_elsewhere() {
+    let dialer = Dialer::new().header("x-team", "blue").unwrap();
+    assert!(!format!("{dialer:?}").contains("blue"), "{dialer:?}");
+    let error = dialer.dial(&"tcp://127.0.0.1:1".parse().unwrap()).await.unwrap_err();
+    assert!(error.is_misuse() && error.to_string().contains("have headers"), "{error}");
+    assert!(Dialer::new().header("x team", "blue").unwrap_err().is_misuse());
+    let http = Address::with_scheme("http://127.0.0.1:1/mcp").unwrap();
+    assert!(dialer.dial(&http).await.unwrap().dropped_tools.is_some());
+    let listener = Listener::bind(&"http://127.0.0.1:0/mcp".parse().unwrap(), limits()).await;
+    assert!(matches!(listener.unwrap().local_address(), Address::Tcp { port: 1.., .. }));
 }
 
 async fn echoes(client: &Client, era: EraChoice) {
@@ -409,7 +455,7 @@ impl Running {
         let address = listener.local_address().clone();
         let (stop, stopped) = oneshot::channel();
         let shutdown = async { stopped.await.unwrap() };
-        Self { address, stop, task: tokio::spawn(tcp::serve(listener, service, shutdown)) }
+        Self { address, stop, task: tokio::spawn(listen::serve(listener, service, shutdown)) }
     }
 
     async fn raw(&self) -> TcpStream {

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcplane::transport::Transport;
-use mcplane::transport::listen::{Limits, Listener};
-use mcplane::transport::tcp;
+use mcplane::transport::listen::{self, Limits, Listener};
 use mcplane::transport::tls::{ClientTls, RELOAD_EVERY, ServerTls};
 use mcplane::{Client, NoArguments, Result, Server, Tool};
 use serde_json::json;
@@ -103,7 +102,7 @@ async fn who_speaks_no_tls_is_hung_up_on_and_stops_nobody() {
     let plain = Listener::bind(&"127.0.0.1:0".parse().unwrap(), Limits::default()).await.unwrap();
     let address = plain.local_address().to_string();
     let service = Server::new("plain", "1").start().unwrap();
-    tokio::spawn(tcp::serve(plain, service, std::future::pending()));
+    tokio::spawn(listen::serve(plain, service, std::future::pending()));
     let error = wait(client().connect("localhost", dial(&address).await)).await.unwrap_err();
     assert!(error.to_string().contains("TLS with localhost"), "{error}");
 }
@@ -175,7 +174,7 @@ async fn serve(tls: ServerTls, limits: Limits) -> String {
     let address = listener.local_address().to_string();
     let hello = Tool::inline("hello", |_, _: NoArguments| "hello");
     let service = Server::new("tls", "1").tool(hello).start().unwrap();
-    tokio::spawn(tcp::serve(listener, service, std::future::pending()));
+    tokio::spawn(listen::serve(listener, service, std::future::pending()));
     address
 }
 

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use http::{HeaderMap, HeaderValue};
 use mcplane::proto::session::EraChoice;
 use mcplane::proto::version::Revision;
-use mcplane::transport::http::client::credentials::Work;
+use mcplane::transport::http::Work;
 use mcplane::transport::http::server::{
     Authenticate, Builder, ConnectionLimits, Denied, Endpoint, serve,
 };
@@ -120,7 +120,8 @@ impl Running {
     }
 
     async fn connect(&self, config: &Config) -> mcplane::Result<WebSocket> {
-        dial(&format!("ws://{}/mcp", self.address), &HeaderMap::new(), config).await
+        websocket::connect_with(&format!("ws://{}/mcp", self.address), &HeaderMap::new(), config)
+            .await
     }
 
     async fn client(&self, era: EraChoice, config: &Config) -> Client {
@@ -312,13 +313,6 @@ async fn answered(head: &str) -> String {
     let answer = server.ask(&server.request().replace(KEY, key)).await.0;
     let accept = answer.lines().find_map(|line| line.strip_prefix("sec-websocket-accept: "));
     accept.expect("an answer").to_owned()
-}
-
-async fn dial(url: &str, headers: &HeaderMap, config: &Config) -> mcplane::Result<WebSocket> {
-    #[cfg(feature = "tls")]
-    return websocket::connect_with(url, headers, None, config).await;
-    #[cfg(not(feature = "tls"))]
-    return websocket::connect_with(url, headers, config).await;
 }
 
 async fn wait<T>(what: impl Future<Output = T>) -> T {

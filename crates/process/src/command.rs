@@ -21,7 +21,7 @@ use crate::stderr::STDERR_BYTES_DEFAULT;
 ///
 /// `Display` gives the command line as one would type it, for messages, with `…` in place of
 /// what is, or looks, secret in its arguments.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,

@@ -15,6 +15,7 @@
 //! * [`session`] — the conversation: handshakes, pending requests, cancellation, progress,
 //!   multi-round trips, subscriptions, timeouts.
 //! * [`translate`] — what one side said, as the other side's revision says it: the era bridge.
+//! * [`uri_template`] — which template a resource's URI fits, and its variables.
 //! * [`text`] — what peers say, for people: safe on a terminal and in a log.
 //! * [`limits`] — every bound, with its unit and its reason.
 
@@ -30,6 +31,7 @@ pub mod session;
 pub mod text;
 pub mod translate;
 pub mod types;
+pub mod uri_template;
 pub mod version;
 
 pub use error::{Code, ErrorObject, Fault, Retry};

@@ -1,22 +1,22 @@
 //! URI templates: what a template expands to fits it, what fits begins as it does, and no pair of a
 //! template and a URI takes long.
 
-use mcplane_gateway::catalog::templates::Template;
-
-/// More than this nothing is held against: the bounds are the catalog's own.
-const URI_BYTES_MAX: usize = 8 << 10;
-const PIECES_MAX: usize = 32;
+use mcplane::proto::uri_template::{PIECES_MAX, URI_BYTES_MAX, UriTemplate};
 
 /// Any bytes: a template, and a URI on the next line.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (text, uri) = text.split_once('\n').unwrap_or((text, ""));
-    let template = Template::parse(text);
+    let template = UriTemplate::parse(text);
     assert_eq!(template.text(), text);
     let plain = text.split(['{', '}']).next().unwrap_or_default();
     if template.fits(uri) {
         assert!(uri.starts_with(plain) && uri.len() <= URI_BYTES_MAX, "{text} and {uri}");
         assert!(!text.is_empty() || uri.is_empty());
+    }
+    if let Some(variables) = template.variables(uri) {
+        assert!(template.fits(uri) && template.check().is_ok(), "{text} and {uri}");
+        assert!(variables.iter().all(|(_, value)| !value.is_empty()), "{text} and {uri}");
     }
     if plain == text {
         assert_eq!(template.fits(uri), uri == text && uri.len() <= URI_BYTES_MAX);

@@ -28,7 +28,8 @@ const EDGES: [(&str, &[&str]); 14] = [
 ];
 
 /// The same for what only tests use.
-const EDGES_OF_TESTS: [(&str, &[&str]); 3] = [
+const EDGES_OF_TESTS: [(&str, &[&str]); 4] = [
+    ("mcplane", &["mcplane"]),
     ("mcplane-gateway", &["mcplane-testkit"]),
     ("mcplane-guide", &["mcplane"]),
     ("mcplane-tests", &["mcplane", "mcplane-proto", "mcplane-testkit"]),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clap::Args;
 use mcplane::auth::{LoopbackBrowser, OAuth};
 use mcplane::client::{Client, ClientBuilder};
-use mcplane::transport::http::client::{DroppedTools, Http, Pool};
-use mcplane::transport::http::{HeaderMap, HeaderName, HeaderValue, Url};
+use mcplane::transport::http::client::{DroppedTools, Pool};
+use mcplane::transport::http::{HeaderName, HeaderValue, Url};
 use mcplane::transport::tls::ClientTls;
-use mcplane::transport::{tcp, unix, websocket};
+use mcplane::transport::{Address, Dialer};
 
 /// How a server is reached at its address.
 #[derive(Clone, Debug, Default, Args)]
@@ -62,69 +62,41 @@ pub(crate) async fn connect(
     url: &str,
     args: &ReachArgs,
 ) -> Result<(Client, Option<DroppedTools>), Unreached> {
-    let usage = |why: &str| Err(Unreached::Usage(why.to_owned()));
-    let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
-    let scheme = scheme.to_ascii_lowercase();
-    let (is_http, is_websocket) =
-        (matches!(&*scheme, "http" | "https"), matches!(&*scheme, "ws" | "wss"));
-    if !args.headers.is_empty() && !is_http && !is_websocket {
-        return usage("--header needs a URL of http, https, ws or wss");
+    let address = Address::with_scheme(url).map_err(|error| {
+        let hint = "to start a server put `--` before its command: mcplane inspect --";
+        Unreached::Usage(format!("{error}; {hint} {url}"))
+    })?;
+    let is_http = matches!(address, Address::Http(_));
+    if !args.headers.is_empty() && !is_http && !matches!(address, Address::WebSocket(_)) {
+        return Err(Unreached::Usage("--header needs a URL of http, https, ws or wss".to_owned()));
     }
     if args.login && !is_http {
-        return usage("--login needs a URL of http or https");
+        return Err(Unreached::Usage("--login needs a URL of http or https".to_owned()));
     }
-    match &*scheme {
-        "http" | "https" => {
-            let http = http(url, args)?;
-            let dropped = http.dropped_tools();
-            Ok((client.connect(http).await?, Some(dropped)))
-        }
-        "ws" | "wss" => {
-            let headers: HeaderMap = args.headers.iter().cloned().collect();
-            let tls = if scheme == "wss" { Some(tls(args)?) } else { None };
-            let socket = websocket::connect(url, &headers, tls.as_ref()).await?;
-            Ok((client.connect(socket).await?, None))
-        }
-        "tcp" => {
-            let socket = tcp::connect(rest.trim_start_matches('/')).await?;
-            Ok((client.connect(socket).await?, None))
-        }
-        "unix" => {
-            let socket = unix::connect(rest.strip_prefix("//").unwrap_or(rest)).await?;
-            Ok((client.connect(socket).await?, None))
-        }
-        _ => usage(&format!(
-            "{url} is not the address of a server: http://, https://, ws://, wss://, tcp://HOST:PORT or \
-             unix:PATH; to start a server put `--` before its command: mcplane inspect -- {url}"
-        )),
-    }
+    let mut dialed = dialer(url, args)?.dial(&address).await?;
+    let dropped = dialed.dropped_tools.take();
+    Ok((client.connect(dialed).await?, dropped))
 }
 
-fn http(url: &str, args: &ReachArgs) -> Result<Http, Unreached> {
+fn dialer(url: &str, args: &ReachArgs) -> Result<Dialer, Unreached> {
     let mut pool = Pool::new();
-    if args.ca.is_some() {
-        pool = pool.tls(tls(args)?);
+    let mut dialer = Dialer::new();
+    if let Some(file) = &args.ca {
+        let tls = ClientTls::new()?.ca_pem_file(file)?;
+        pool = pool.tls(tls.clone());
+        dialer = dialer.tls(tls);
     }
-    let mut http = Http::new(url)?.pool(pool.clone());
+    dialer = dialer.pool(pool.clone());
     for (name, value) in &args.headers {
-        let value = value.to_str().unwrap_or_default();
-        http = http.header(name.as_str(), value);
+        dialer = dialer.header(name.as_str(), value.to_str().unwrap_or_default())?;
     }
     if args.login {
         let browser = LoopbackBrowser::new(|url| eprintln!("open this to log in: {url}"));
         let url = Url::parse(url).map_err(|error| Unreached::Usage(error.to_string()))?;
         let oauth = OAuth::new(url, pool, browser)?.client_name("mcplane inspect");
-        http = http.credentials(Arc::new(oauth));
+        dialer = dialer.credentials(Arc::new(oauth));
     }
-    Ok(http)
-}
-
-fn tls(args: &ReachArgs) -> mcplane::Result<ClientTls> {
-    let tls = ClientTls::new()?;
-    match &args.ca {
-        Some(file) => tls.ca_pem_file(file),
-        None => Ok(tls),
-    }
+    Ok(dialer)
 }
 
 fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {

@@ -9,11 +9,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use mcplane::proto::uri_template::UriTemplate;
+
 use super::features::Features;
 use super::names::Named;
 use super::offer::{Kind, Offer};
 use super::snapshot::{Route, Row, Server, Shadowed, Snapshot};
-use super::templates::Template;
 
 /// Most bytes that are looked at to learn which listed URIs are other servers', some 20 ms for one
 /// catalog. What is beyond is listed, and leads to its owner all the same.
@@ -29,7 +30,7 @@ impl Snapshot {
         let listed = self.resources.get(uri).copied();
         let claimed = || self.claimed(uri, listed, &mut { usize::MAX });
         let fitting = || {
-            let fits = |(template, _): &&(Template, usize)| template.fits(uri);
+            let fits = |(template, _): &&(UriTemplate, usize)| template.fits(uri);
             self.templates.iter().filter(fits).find_map(|&(_, server)| shown(server))
         };
         let only = || self.only_with_resources.and_then(shown);
@@ -50,7 +51,8 @@ impl Snapshot {
     /// The first server before another one that has a template of its scheme for a URI. `None` as
     /// well when `cost` does not suffice to tell.
     fn claimed(&self, uri: &str, before: Option<usize>, cost: &mut usize) -> Option<usize> {
-        let is_before = |(_, server): &&(Template, usize)| before.is_none_or(|end| *server < end);
+        let is_before =
+            |(_, server): &&(UriTemplate, usize)| before.is_none_or(|end| *server < end);
         for (template, server) in self.templates.iter().take_while(is_before) {
             *cost = cost.checked_sub(template.cost(uri))?;
             let claims = template.fixes_scheme() && template.fits(uri);
@@ -63,7 +65,7 @@ impl Snapshot {
 
     pub(super) fn merge_templates(&mut self) -> Vec<Row> {
         let (rows, _) = self.merge_addressed(Kind::Templates);
-        let parsed = |row: &Row| (Template::parse(&row.original), row.server);
+        let parsed = |row: &Row| (UriTemplate::parse(&row.original), row.server);
         self.templates = rows.iter().map(parsed).collect();
         rows
     }

@@ -11,7 +11,6 @@
 //! * `addresses` — which server a URI leads to.
 //! * [`pages`] — the answers to the list methods, rendered once per revision, and our cursors.
 //! * [`features`] — merged capabilities and instructions.
-//! * [`templates`] — does a URI fit an RFC 6570 template?
 //! * [`need`], [`version`], [`cover`], [`mod@negotiate`] — ranking servers against what a client needs.
 //! * [`store`] — the last good offers on disk.
 
@@ -26,7 +25,6 @@ pub mod offer;
 pub mod pages;
 pub mod snapshot;
 pub mod store;
-pub mod templates;
 #[cfg(test)]
 mod tests;
 pub mod version;

@@ -9,11 +9,11 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use mcplane::proto::uri_template::UriTemplate;
 use serde::Serialize;
 
 use super::cover::{Bits, Search, cover};
 use super::need::{Candidate, Health, Item, Need, NeedError};
-use super::templates::Template;
 use super::version::Version;
 
 /// The answer.
@@ -255,7 +255,7 @@ struct Offered<'a> {
     tools: BTreeSet<&'a str>,
     prompts: BTreeSet<&'a str>,
     resources: BTreeSet<&'a str>,
-    templates: Vec<Template>,
+    templates: Vec<UriTemplate>,
 }
 
 impl<'a> Offered<'a> {
@@ -265,7 +265,7 @@ impl<'a> Offered<'a> {
             tools: set(&server.tools),
             prompts: set(&server.prompts),
             resources: set(&server.resources),
-            templates: server.templates.iter().map(|text| Template::parse(text)).collect(),
+            templates: server.templates.iter().map(|text| UriTemplate::parse(text)).collect(),
         }
     }
 

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mcplane::proto::headers::ParamHeader;
+use mcplane::proto::uri_template::UriTemplate;
 
 use super::features::Features;
 use super::names::{Named, Naming, Reserved, Rules, ServerNaming, exposed, without_clashes};
 use super::need::{Candidate, Health};
 use super::offer::{Entry, Kind, Offer};
 use super::pages::Rendered;
-use super::templates::Template;
 use super::{Fingerprint, addresses};
 
 /// One upstream, as [`Snapshot::build`] takes it.
@@ -111,7 +111,7 @@ pub struct Snapshot {
     owners: HashMap<Arc<str>, Vec<usize>>,
     reserved: Reserved,
     pub(super) resources: HashMap<Arc<str>, usize>,
-    pub(super) templates: Vec<(Template, usize)>,
+    pub(super) templates: Vec<(UriTemplate, usize)>,
     /// The only server that has resources, or may have some; else the only one that lists some.
     pub(super) only_with_resources: Option<usize>,
     pub(super) features: Vec<Features>,

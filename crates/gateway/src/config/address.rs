@@ -1,40 +1,55 @@
 //! Where the gateway listens, as text: `"127.0.0.1:8765"`, `"tcp://…"`, `"unix:…"`, `"stdio"`.
-#![allow(clippy::exhaustive_enums, reason = "part of the settings, which callers match and build")]
 
 use std::{
     borrow::Cow,
     fmt::{self, Debug, Display, Formatter},
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
     str::FromStr,
 };
 
+use mcplane::transport::Address;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::units::Words;
 
-/// An address to listen on.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub enum Listen {
-    /// Streamable HTTP, HTTP+SSE and WebSocket on one port: `"127.0.0.1:8765"`. Port 0 picks one.
-    Http(SocketAddr),
-    /// Messages in lines over TCP: `"tcp://127.0.0.1:9000"`. Carries no token.
-    Tcp(SocketAddr),
-    /// Messages in lines over a Unix socket: `"unix:/run/mcplane.sock"`. Guarded by the rights of
-    /// the file.
-    Unix(PathBuf),
-    /// Messages in lines over standard input and output, for one client that spawned the gateway.
-    Stdio,
+/// An address to listen on: one of the library's, without a name that somebody has to be asked for,
+/// and without TLS.
+///
+/// * `"127.0.0.1:8765"`: Streamable HTTP, HTTP+SSE and WebSocket on one port. Port 0 picks one.
+/// * `"tcp://127.0.0.1:9000"`: messages in lines over TCP. Carries no token.
+/// * `"unix:/run/mcplane.sock"`: messages in lines over a Unix socket. Guarded by the rights of the
+///   file.
+/// * `"stdio"`: messages in lines over standard input and output, for one client that spawned the
+///   gateway.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Listen {
+    address: Address,
+    /// Where it can be reached over a network.
+    socket: Option<SocketAddr>,
 }
 
 impl Listen {
+    /// What is listened on.
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Where it can be reached over a network, if it can.
+    pub(super) const fn socket(&self) -> Option<SocketAddr> {
+        self.socket
+    }
+
     /// Whether other machines can reach it.
     pub fn is_public(&self) -> bool {
-        match self {
-            Self::Http(address) | Self::Tcp(address) => !address.ip().is_loopback(),
-            Self::Unix(_) | Self::Stdio => false,
-        }
+        self.socket.is_some_and(|socket| !socket.ip().is_loopback())
+    }
+}
+
+impl From<SocketAddr> for Listen {
+    /// HTTP and WebSocket.
+    fn from(socket: SocketAddr) -> Self {
+        Self { address: Address::Http(format!("http://{socket}")), socket: Some(socket) }
     }
 }
 
@@ -48,27 +63,25 @@ impl FromStr for Listen {
                  \"tcp://127.0.0.1:9000\", \"unix:/run/mcplane.sock\" or \"stdio\""
             )
         };
-        if text == "stdio" {
-            return Ok(Self::Stdio);
-        }
-        if let Some(path) = text.strip_prefix("unix:") {
-            // Both `unix:/path` and `unix:///path` are in use.
-            let path = path.strip_prefix("//").unwrap_or(path);
-            return if path.is_empty() { Err(wrong()) } else { Ok(Self::Unix(path.into())) };
-        }
-        if let Some(address) = text.strip_prefix("tcp://") {
-            return socket(address).map(Self::Tcp).ok_or_else(wrong);
-        }
-        if let Some(scheme) =
-            ["https", "wss", "ws"].iter().find(|of| text.starts_with(&format!("{of}://")))
+        let named = |text: &str| socket(text).ok_or_else(wrong);
+        // What names no scheme is HTTP here.
+        let Ok(address) = Address::with_scheme(text) else { return named(text).map(Self::from) };
+        if let Address::Http(url) = &address
+            && let Some(host) = url.strip_prefix("http://")
         {
-            return Err(format!(
-                "`{scheme}://` cannot be listened on: write HOST:PORT, which serves HTTP and \
-                 WebSocket, and put TLS in front of it"
-            ));
+            return named(host.strip_suffix('/').unwrap_or(host)).map(Self::from);
         }
-        let address = text.strip_prefix("http://").unwrap_or(text);
-        socket(address.strip_suffix('/').unwrap_or(address)).map(Self::Http).ok_or_else(wrong)
+        match &address {
+            Address::Http(_) | Address::WebSocket(_) => Err(format!(
+                "`{text}` cannot be listened on: write HOST:PORT, which serves HTTP and WebSocket, \
+                 and put TLS in front of it"
+            )),
+            Address::Tcp { .. } => {
+                let socket = named(&address.to_string())?;
+                Ok(Self { address: socket.into(), socket: Some(socket) })
+            }
+            _ => Ok(Self { address, socket: None }),
+        }
     }
 }
 
@@ -82,11 +95,9 @@ fn socket(text: &str) -> Option<SocketAddr> {
 
 impl Display for Listen {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Http(address) => Display::fmt(address, f),
-            Self::Tcp(address) => write!(f, "tcp://{address}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Stdio => f.write_str("stdio"),
+        match (&self.address, self.socket) {
+            (Address::Http(_), Some(socket)) => Display::fmt(&socket, f),
+            _ => f.write_str(&self.address.url()),
         }
     }
 }
@@ -151,6 +162,10 @@ mod tests {
             "127.0.0.1:99999",
             "unix:",
             "ftp://a",
+            "http://127.0.0.1",
+            "http://127.0.0.1:80/mcp",
+            "tcp://example.org:80",
+            "stdio:1",
         ] {
             assert!(text.parse::<Listen>().unwrap_err().contains("such as"), "{text}");
         }

@@ -11,7 +11,7 @@
     reason = "settings are built by whoever starts a gateway without a file"
 )]
 
-use std::{collections::BTreeMap, env, path::PathBuf};
+use std::{collections::BTreeMap, env, net::SocketAddr, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,7 +102,7 @@ pub struct Gateway {
 impl Default for Gateway {
     fn default() -> Self {
         Self {
-            listen: vec![Listen::Http(([127, 0, 0, 1], 8765).into())],
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 8765)).into()],
             names: Names::Collision,
             drain: Period::of_s(10),
             ready: Period::of_s(10),

@@ -5,11 +5,10 @@ use std::{
     fmt::Display,
 };
 
-use mcplane::transport::process::mask_urls;
+use mcplane::transport::Address;
 
 use super::{
     SERVERS_MAX,
-    address::Listen,
     error::{FAULTS_MAX, Finding},
     model::{Config, Gateway, Mode, Server},
     tree::{Places, written},
@@ -43,9 +42,6 @@ const MEMORY_MIN: Size = Size::of_bytes(1 << 20);
 
 /// Least memory for what waits: twice the longest message.
 const MESSAGES_MIN: Size = Size::of_bytes(32 << 20);
-
-/// The schemes of `url`.
-const SCHEMES: [&str; 6] = ["https://", "http://", "wss://", "ws://", "tcp://", "unix:"];
 
 /// The first part of the paths of the gateway's own pages.
 pub(crate) const OWN_NAME: &str = "admin";
@@ -198,14 +194,15 @@ impl Report<'_> {
         }
         let mut seen = BTreeSet::new();
         for listen in &gateway.listen {
-            let any_port = matches!(listen, Listen::Http(a) | Listen::Tcp(a) if a.port() == 0);
+            let any_port = listen.socket().is_some_and(|socket| socket.port() == 0);
+            let is_tcp = matches!(listen.address(), Address::Tcp { .. });
             // HTTP and plain TCP cannot have the same port either.
             let shown = listen.to_string();
             let socket = shown.strip_prefix("tcp://").unwrap_or(&shown).to_owned();
             if !any_port && !seen.insert(socket) {
                 self.at(&path, format_args!("`{listen}` twice"));
             }
-            if matches!(listen, Listen::Tcp(_)) && !gateway.tokens.is_empty() {
+            if is_tcp && !gateway.tokens.is_empty() {
                 self.at(
                     &path,
                     format_args!(
@@ -219,23 +216,23 @@ impl Report<'_> {
             if !listen.is_public() || !gateway.hosts.is_empty() || told {
                 continue;
             }
-            match listen {
-                Listen::Http(_) if gateway.tokens.is_empty() => self.at(
-                    &path,
-                    format_args!(
-                        "`{listen}` lets other machines call every tool; expected \
-                         `gateway.tokens`, or `gateway.hosts` with the names that clients use"
-                    ),
-                ),
-                Listen::Tcp(_) => self.at(
+            if is_tcp {
+                self.at(
                     &path,
                     format_args!(
                         "`{listen}` lets other machines call every tool, for TCP carries no \
                          token; expected a loopback address, or `gateway.hosts` to say that the \
                          network is trusted"
                     ),
-                ),
-                _ => {}
+                );
+            } else if gateway.tokens.is_empty() {
+                self.at(
+                    &path,
+                    format_args!(
+                        "`{listen}` lets other machines call every tool; expected \
+                         `gateway.tokens`, or `gateway.hosts` with the names that clients use"
+                    ),
+                );
             }
         }
     }
@@ -360,22 +357,14 @@ impl Report<'_> {
 
     fn url(&mut self, name: &str, server: &Server, url: &str) {
         let path = |key| ["servers", name, key];
-        let rest = SCHEMES.iter().find_map(|scheme| Some((*scheme, url.strip_prefix(scheme)?)));
-        let whole = |(scheme, rest): (&str, &str)| match scheme {
-            "unix:" => !rest.trim_start_matches('/').is_empty(),
-            "tcp://" => {
-                let parts = rest.rsplit_once(':');
-                parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        let address = Address::with_scheme(url);
+        match &address {
+            Ok(Address::Stdio) => {
+                let why = "`stdio` is where the gateway was started from; expected a server";
+                self.at(&path("url"), why);
             }
-            _ => {
-                let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-                !host.is_empty() && rest.chars().all(|c| !c.is_whitespace() && !c.is_control())
-            }
-        };
-        if !rest.is_some_and(whole) {
-            let expected = "http://, https://, ws://, wss://, tcp://HOST:PORT or unix:PATH";
-            let url = mask_urls(url);
-            self.at(&path("url"), format_args!("`{url}` cannot be reached; expected {expected}"));
+            Ok(_) => {}
+            Err(error) => self.at(&path("url"), error),
         }
         let foreign = [
             ("args", !server.args.is_empty()),
@@ -387,7 +376,8 @@ impl Report<'_> {
         for (key, _) in foreign.into_iter().filter(|(_, is_set)| *is_set) {
             self.at(&path(key), format_args!("`{key}` is for servers with `command`, not `url`"));
         }
-        if !server.headers.is_empty() && matches!(rest, Some(("tcp://" | "unix:", _))) {
+        let has_headers = matches!(address, Ok(Address::Http(_) | Address::WebSocket(_)) | Err(_));
+        if !server.headers.is_empty() && !has_headers {
             self.at(&path("headers"), "only HTTP and WebSocket have headers");
         }
         for (header, value) in &server.headers {

@@ -20,7 +20,6 @@ use mcplane::proto::session::Peer;
 use mcplane::proto::translate::{self, Back, HopError, Onward};
 use mcplane::proto::types::LogLevel;
 use mcplane::proto::version::{Era, Revision};
-use mcplane::random;
 use mcplane::server::relay::{Line, Relayed};
 use serde_json::{Value, json};
 
@@ -181,7 +180,11 @@ pub(crate) fn note_log_to(client: &Line, note: &Message) {
 
 /// A name that nobody can guess: of a parked call, of a question at a URL.
 fn unguessable() -> Result<String, ErrorObject> {
-    random::name().map_err(|error| ErrorObject::new(Code::INTERNAL_ERROR, error.to_string()))
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        ErrorObject::new(Code::INTERNAL_ERROR, format!("no randomness for a name: {error}"))
+    })?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 #[derive(serde::Deserialize)]

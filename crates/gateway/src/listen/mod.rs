@@ -13,7 +13,7 @@ use mcplane::transport::listen::{self, Limits, Listener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::config::{Config, Listen};
+use crate::config::Config;
 use crate::gateway::Gateway;
 
 /// The addresses that a gateway listens on.
@@ -46,17 +46,16 @@ impl Listeners {
                 .public(listen.is_public())
                 .accepts_per_s(settings.accept_rate)
                 .drain(settings.drain.duration());
-            let bind = async |address: Address| Listener::bind(&address, limits.clone()).await;
-            opened.bound.push(match listen {
-                Listen::Http(address) => {
-                    let listener = bind(address.to_string().parse()?).await?;
+            let bind = Listener::bind(listen.address(), limits);
+            opened.bound.push(match listen.address() {
+                Address::Http(_) => {
+                    let listener = bind.await?;
                     let url = format!("http://{}/mcp", listener.local_address());
                     opened.url.get_or_insert(url);
                     Bound::Http(listener, listen.is_public())
                 }
-                Listen::Tcp(address) => Bound::Lines(bind(address.to_string().parse()?).await?),
-                Listen::Unix(path) => Bound::Lines(bind(Address::Unix(path.clone())).await?),
-                Listen::Stdio => Bound::Stdio,
+                Address::Stdio => Bound::Stdio,
+                _ => Bound::Lines(bind.await?),
             });
         }
         Ok(opened)
@@ -75,10 +74,7 @@ impl Listeners {
             .iter()
             .map(|bound| match bound {
                 Bound::Http(listener, _) => format!("http://{}/mcp", listener.local_address()),
-                Bound::Lines(listener) => match listener.local_address() {
-                    address @ Address::Unix(_) => address.to_string(),
-                    address => format!("tcp://{address}"),
-                },
+                Bound::Lines(listener) => listener.local_address().url(),
                 Bound::Stdio => "stdio".to_owned(),
             })
             .collect()

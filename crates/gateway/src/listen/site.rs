@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use mcplane::Service;
 use mcplane::proto::error::shorten;
-use mcplane::transport::http::client::credentials::Work;
+use mcplane::transport::http::Work;
 use mcplane::transport::http::server::{self, Authenticate, Denied, Endpoint, SessionLimits};
 use mcplane::transport::websocket;
 use sha2::{Digest, Sha256};

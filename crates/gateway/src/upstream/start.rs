@@ -4,12 +4,11 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
-use mcplane::error::Result;
-use mcplane::transport::http::client::{Http, Pool};
-use mcplane::transport::process::{Command, Process, Running};
+use mcplane::error::{Error, Result};
+use mcplane::transport::http::client::Pool;
+use mcplane::transport::process::{Command, Running};
 use mcplane::transport::wire::Wire;
-use mcplane::transport::{Transport, tcp, unix, websocket};
+use mcplane::transport::{Address, Dialed, Dialer, Transport};
 
 use crate::config::Server;
 
@@ -28,7 +27,7 @@ pub type Connecting<'a> = Pin<Box<dyn Future<Output = Result<Connected>> + Send 
 pub struct Connected {
     pub(crate) wire: Wire,
     pub(crate) running: Option<Running>,
-    /// Each line begins with the request on whose stream it came: see [`Http::attributed`].
+    /// Each line begins with the request on whose stream it came: see [`Dialer::attributed`].
     pub(crate) is_attributed: bool,
 }
 
@@ -39,6 +38,15 @@ impl Connected {
     /// The transport cannot be opened.
     pub fn to(transport: impl Transport) -> Result<Self> {
         Ok(Self { wire: Wire::open(transport)?, running: None, is_attributed: false })
+    }
+}
+
+impl TryFrom<Dialed> for Connected {
+    type Error = Error;
+
+    fn try_from(mut dialed: Dialed) -> Result<Self> {
+        let (running, is_attributed) = (dialed.running.take(), dialed.is_attributed);
+        Ok(Self { wire: Wire::open(dialed)?, running, is_attributed })
     }
 }
 
@@ -58,15 +66,20 @@ pub struct Programs {
 impl Connect for Programs {
     fn connect<'a>(&'a self, _: &'a str, server: &'a Server) -> Connecting<'a> {
         Box::pin(async move {
-            match &server.command {
-                Some(program) => spawn(program, server),
-                None => self.dial(server).await,
+            let mut dialer = Dialer::new().pool(self.connections.clone()).attributed();
+            for (name, value) in &server.headers {
+                dialer = dialer.header(name, value.expose())?;
             }
+            dialer.dial(&address(server)?).await?.try_into()
         })
     }
 }
 
-fn spawn(program: &str, server: &Server) -> Result<Connected> {
+/// Where the server is, or how it is started.
+fn address(server: &Server) -> Result<Address> {
+    let Some(program) = &server.command else {
+        return Address::with_scheme(server.url.as_deref().unwrap_or_default());
+    };
     let mut command = Command::new(program).args(&server.args).inherit_env(&server.inherit_env);
     if let Some(written) = &server.written_args {
         command = command.shown_args(written);
@@ -77,33 +90,5 @@ fn spawn(program: &str, server: &Server) -> Result<Connected> {
     if let Some(folder) = &server.cwd {
         command = command.cwd(folder);
     }
-    let (running, reader, writer) = Process::new(command).start()?;
-    let wire = Wire::new(Box::new(reader) as _, Box::new(writer) as _);
-    Ok(Connected { wire, running: Some(running), is_attributed: false })
-}
-
-impl Programs {
-    async fn dial(&self, server: &Server) -> Result<Connected> {
-        let url = server.url.as_deref().unwrap_or_default();
-        let headers = server.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
-        if let Some(address) = url.strip_prefix("tcp://") {
-            return Connected::to(tcp::connect(address).await?);
-        }
-        if let Some(path) = url.strip_prefix("unix:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            return Connected::to(unix::connect(path).await?);
-        }
-        if url.starts_with("ws://") || url.starts_with("wss://") {
-            let headers = headers.map(|(name, value)| {
-                // The settings were checked: what is no header does not come here.
-                Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
-            });
-            let headers: HeaderMap = headers.flatten().collect();
-            return Connected::to(websocket::connect(url, &headers, None).await?);
-        }
-        let http = Http::new(url)?.pool(self.connections.clone()).attributed();
-        let connected =
-            Connected::to(headers.fold(http, |http, (name, value)| http.header(name, value)))?;
-        Ok(Connected { is_attributed: true, ..connected })
-    }
+    Ok(command.into())
 }

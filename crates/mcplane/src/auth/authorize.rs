@@ -11,6 +11,7 @@ use super::register::Registration;
 use super::scope::Scopes;
 use super::token::shown;
 use crate::error::{Error, Result};
+use crate::random;
 
 /// Randomness of a state and of a verifier; RFC 7636 wants 32 bytes.
 const SECRET_BYTES: usize = 32;
@@ -121,9 +122,7 @@ fn challenge(verifier: &str) -> String {
 
 fn secret() -> Result<String> {
     let mut bytes = [0; SECRET_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        Error::io("asking the system for random bytes", std::io::Error::other(error))
-    })?;
+    random::fill(&mut bytes, "a secret")?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

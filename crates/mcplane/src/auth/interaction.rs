@@ -18,8 +18,8 @@ use url::Url;
 
 use super::fetch::{Fetch, bare, is_loopback, is_loopback_address};
 use crate::error::{Error, Kind, Result};
+use crate::transport::http::Work;
 use crate::transport::http::client::Pool;
-use crate::transport::http::client::credentials::Work;
 
 /// How long [`LoopbackBrowser`] waits unless told otherwise: enough to find a second factor.
 const WAIT: Duration = Duration::from_secs(5 * 60);

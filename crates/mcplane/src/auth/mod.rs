@@ -58,8 +58,9 @@ use self::register::{Identity, Registered};
 use self::scope::Scopes;
 use self::token::Memory;
 use crate::error::{Error, Result};
+use crate::transport::http::Work;
 use crate::transport::http::client::Pool;
-use crate::transport::http::client::credentials::{Credentials, Refusal, Work};
+use crate::transport::http::client::credentials::{Credentials, Refusal};
 
 /// Where answers come back unless told otherwise.
 const REDIRECT_URI: &str = "http://localhost:33717/callback";

@@ -14,7 +14,8 @@ use super::fetch::{Fetch, bare};
 use super::register::Registration;
 use super::scope::Scopes;
 use crate::error::{Error, Result};
-use crate::transport::http::client::credentials::{Refusal, Work};
+use crate::transport::http::Work;
+use crate::transport::http::client::credentials::Refusal;
 
 /// Grants that [`Memory`] keeps; the one with the first key goes when another comes.
 const GRANTS_MAX: usize = 64;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use mcplane_proto::error::ErrorObject;
 use mcplane_proto::types::{CompleteParams, CompleteResult};
+use mcplane_proto::uri_template::UriTemplate;
 
 use super::failure::Failure;
 use super::handler::Handler;
 use super::prompt::Prompt;
-use super::resource::{Pattern, Resource, ResourceTemplate};
+use super::resource::{Resource, ResourceTemplate};
 use super::tool::CompiledTool;
 
 /// A snapshot of what is offered. Connections share it; a change makes a new one.
@@ -17,7 +18,7 @@ use super::tool::CompiledTool;
 pub(crate) struct Catalog {
     pub(crate) tools: Table<CompiledTool>,
     pub(crate) resources: Table<Arc<Resource>>,
-    pub(crate) templates: Table<Arc<(ResourceTemplate, Pattern)>>,
+    pub(crate) templates: Table<Arc<(ResourceTemplate, UriTemplate)>>,
     pub(crate) prompts: Table<Arc<Prompt>>,
     pub(crate) completion: Option<Handler<CompleteParams, Result<CompleteResult, Failure>>>,
 }

@@ -113,7 +113,7 @@ impl Context {
     /// If the server has no state of this type. With `needs_state` on the tool, the prompt or the
     /// resource, the server reports this when it starts.
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<&State<T>> {
-        self.service.0.states.get()
+        self.service.shared.states.get()
     }
 
     /// The client's name and version. For display only: do not base a decision on it.
@@ -126,7 +126,7 @@ impl Context {
     /// Unlike [`Context::client_info`], decisions can be based on it.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
-        self.service.1.as_deref()
+        self.service.principal.as_deref()
     }
 
     /// What the client can do.

@@ -54,7 +54,7 @@ impl Connection {
 
     /// Says that there is too much to do: at once, or when it is its turn.
     fn refuse_overload(&mut self, message: &Message, error: &ErrorObject) {
-        let Some(id) = message.id().filter(|_| !self.service.0.refusals.may_tell()) else {
+        let Some(id) = message.id().filter(|_| !self.service.shared.refusals.may_tell()) else {
             return self.write_error(message, error);
         };
         self.begin(id.clone(), Work::Refused);
@@ -68,7 +68,7 @@ impl Connection {
         let tool = catalog.tools.get(&name).ok_or_else(unknown)?;
         if !matches!(tool.handler, Handler::Inline(_)) {
             // What cannot be done need not be looked at.
-            tool.handler.pool(&self.service.0.pools).check()?;
+            tool.handler.pool(&self.service.shared.pools).check()?;
         }
         // Go writes a map that is not there as null.
         let given = message.share(Part::Arguments).filter(|json| **json != *b"null");
@@ -109,14 +109,14 @@ impl Connection {
                 .templates
                 .iter()
                 .find_map(|row| {
-                    let variables = row.1.matches(&uri)?;
+                    let variables = row.1.variables(&uri)?;
                     Some((&row.0.handler, &row.0.definition.mime_type, variables))
                 })
                 .ok_or_else(|| ErrorObject::resource_not_found(revision.era(), &uri))?,
         };
         let request = ResourceRequest { uri: uri.into_owned(), variables };
         let context = self.context(Method::ResourcesRead, revision, message)?;
-        let (cache, mime_type) = (self.service.0.cache.clone(), mime_type.clone());
+        let (cache, mime_type) = (self.service.shared.cache.clone(), mime_type.clone());
         self.run(handler, context, request, move |result, reply| match result {
             Ok(result) => {
                 let mut result: ReadResourceResult = result;
@@ -173,8 +173,8 @@ impl Connection {
             None | Some(b"null") => None,
             Some(_) => Some(required(message, Part::Cursor, "cursor")?),
         };
-        let (cursor, size) = (cursor.as_deref(), self.service.0.page_size);
-        let (catalog, cache) = (self.fresh_catalog(), self.service.0.cache.clone());
+        let (cursor, size) = (cursor.as_deref(), self.service.shared.page_size);
+        let (catalog, cache) = (self.fresh_catalog(), self.service.shared.cache.clone());
         macro_rules! page {
             ($table:ident, $result:ident, $definition:expr) => {{
                 let (rows, next) = catalog.$table.page(cursor, size)?;
@@ -222,7 +222,7 @@ impl Connection {
             {
                 Some(Arc::new(Rounds::open(
                     message,
-                    &self.service.0.key,
+                    &self.service.shared.key,
                     self.service.principal(),
                 )?))
             }
@@ -267,14 +267,14 @@ impl Connection {
             self.end_reply(start);
             return Ok(());
         }
-        let place = handler.pool(&self.service.0.pools).place()?;
+        let place = handler.pool(&self.service.shared.pools).place()?;
         let Some(id) = context.message.id() else { return Ok(()) };
         let stop = Arc::new(Stop::default());
         context.stop = Some(Arc::clone(&stop));
         let method = context.message.method();
         if context.revision.era() == Era::Modern && method.is_some_and(Method::takes_input) {
             let none = || {
-                Rounds::open(&context.message, &self.service.0.key, self.service.principal())
+                Rounds::open(&context.message, &self.service.shared.key, self.service.principal())
                     .map(Arc::new)
             };
             context.rounds = Some(context.rounds.take().map_or_else(none, Ok)?);
@@ -380,7 +380,7 @@ impl<'a> Answer<'a> {
     fn ask(&mut self) {
         let Context { message, rounds, service, .. } = self.context;
         let Some(rounds) = rounds else { return };
-        match rounds.close(message, &service.0.key, service.principal()) {
+        match rounds.close(message, &service.shared.key, service.principal()) {
             Ok(round) => self.result(&round),
             Err(error) => self.error(&error),
         }
@@ -398,7 +398,7 @@ fn write_result(
     out: &mut Vec<u8>,
 ) -> Outcome {
     write::begin_result(out, message.part(Part::Id).unwrap_or(b"null"));
-    let server_info = Some(service.0.info_json.as_slice());
+    let server_info = Some(service.shared.info_json.as_slice());
     result.write(&ResultContext { revision, server_info }, out);
     write::end(out);
     Outcome::Result

@@ -53,6 +53,7 @@ use mcplane_proto::session::server::Features;
 use mcplane_proto::types::{
     Cache, CacheScope, CompleteParams, CompleteResult, Icon, Implementation, ServerCapabilities,
 };
+use mcplane_proto::uri_template::UriTemplate;
 use mcplane_proto::version::Revision;
 
 #[cfg(feature = "http")]
@@ -75,7 +76,6 @@ pub use tool::{Arguments, IntoTool, NoArguments, Tool};
 use catalog::Catalog;
 use handler::Handler;
 use pool::{PoolConfig, Pools};
-use resource::Pattern;
 use rounds::SealKey;
 use state::{Need, States};
 
@@ -208,14 +208,14 @@ impl Server {
         let template = template.into_resource_template();
         let uri = template.definition.uri_template.clone();
         self.need(format!("resource template `{uri}`"), template.needs.clone());
-        match Pattern::parse(&uri) {
-            Ok(pattern) => {
-                let row = Arc::new((template, pattern));
-                let taken = self.catalog.templates.insert(&uri, row).is_some();
-                self.refuse_twin("resource template", &uri, taken);
-            }
-            Err(error) => self.note(error),
+        let pattern = UriTemplate::parse(&uri);
+        if let Err(why) = pattern.check() {
+            self.note(Error::misuse(format!("URI template `{uri}`: {why}")));
+            return self;
         }
+        let row = Arc::new((template, pattern));
+        let taken = self.catalog.templates.insert(&uri, row).is_some();
+        self.refuse_twin("resource template", &uri, taken);
         self
     }
 
@@ -358,7 +358,7 @@ impl Server {
             states: self.states,
             ..Shared::new(Arc::new(config), key)?
         };
-        Ok(Service(Arc::new(shared), None))
+        Ok(Service::of_shared(shared))
     }
 
     /// Serves one connection until the peer closes it. Shorthand for [`Server::start`] and

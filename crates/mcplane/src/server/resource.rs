@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::handler::Handler;
 use super::outcome::IntoResourceResult;
 use super::state::Need;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A read: the URI and, for a template, the values of its variables.
 #[derive(Clone, Debug)]
@@ -175,119 +175,8 @@ macro_rules! resource_kinds {
 resource_kinds! {
     /// A resource with a URI of its own.
     Resource(IntoResource, into_resource), types::Resource, uri;
-    /// A family of resources: a URI template with simple variables, such as `file:///{name}`
-    /// (RFC 6570 level 1; a variable matches one or more characters other than `/`).
+    /// A family of resources: a URI template such as `file:///{name}` (RFC 6570, levels 1 and 2
+    /// without fragments). `{name}` matches one or more characters other than `/`, `{+name}` any; the
+    /// names are letters, digits and `_`.
     ResourceTemplate(IntoResourceTemplate, into_resource_template), types::ResourceTemplate, uri_template;
-}
-
-/// A URI template cut into its pieces.
-#[derive(Clone, Debug)]
-pub(crate) struct Pattern(Vec<Piece>);
-
-#[derive(Clone, Debug)]
-enum Piece {
-    Literal(String),
-    Variable(String),
-}
-
-impl Pattern {
-    /// Cuts a template.
-    pub(crate) fn parse(template: &str) -> Result<Self> {
-        let bad = |why: &str| Error::misuse(format!("URI template `{template}`: {why}"));
-        let mut pieces = Vec::new();
-        let mut rest = template;
-        while let Some((literal, tail)) = rest.split_once('{') {
-            let Some((name, tail)) = tail.split_once('}') else {
-                return Err(bad("a `{` is not closed"));
-            };
-            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-                return Err(bad("a variable is letters, digits and `_` (RFC 6570 level 1)"));
-            }
-            match pieces.last() {
-                Some(Piece::Variable(_)) if literal.is_empty() => {
-                    return Err(bad("two variables need text between them"));
-                }
-                _ if literal.is_empty() => {}
-                _ => pieces.push(Piece::Literal(literal.to_owned())),
-            }
-            pieces.push(Piece::Variable(name.to_owned()));
-            rest = tail;
-        }
-        if !rest.is_empty() {
-            pieces.push(Piece::Literal(rest.to_owned()));
-        }
-        Ok(Self(pieces))
-    }
-
-    /// The variables of a URI that fits. A variable takes as little as it can.
-    pub(crate) fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
-        let mut variables = Vec::new();
-        let mut rest = uri;
-        let mut pieces = self.0.iter().peekable();
-        while let Some(piece) = pieces.next() {
-            match (piece, pieces.peek()) {
-                (Piece::Literal(text), _) => rest = rest.strip_prefix(text.as_str())?,
-                (Piece::Variable(name), next) => {
-                    let end = match next {
-                        Some(Piece::Literal(text)) => rest.find(text.as_str())?,
-                        _ => rest.len(),
-                    };
-                    let (value, tail) = rest.split_at_checked(end)?;
-                    if value.is_empty() || value.contains('/') {
-                        return None;
-                    }
-                    variables.push((name.clone(), percent_decoded(value)?));
-                    rest = tail;
-                }
-            }
-        }
-        rest.is_empty().then_some(variables)
-    }
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let digits = [bytes.next()?, bytes.next()?];
-        out.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
-    }
-    String::from_utf8(out).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn matched(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
-        Pattern::parse(template).unwrap().matches(uri)
-    }
-
-    #[test]
-    fn templates_match_whole_uris() {
-        let id = |value: &str| Some(vec![("id".to_owned(), value.to_owned())]);
-        assert_eq!(matched("test://template/{id}/data", "test://template/12/data"), id("12"));
-        assert_eq!(matched("test://template/{id}/data", "test://template/12/data/x"), None);
-        assert_eq!(matched("test://template/{id}/data", "test://template//data"), None);
-        assert_eq!(matched("test://template/{id}/data", "test://template/a/b/data"), None);
-        assert_eq!(matched("x:{id}", "x:a%20b%C3%A9"), id("a bé"));
-        assert_eq!(matched("x:{id}", "x:%zz"), None);
-        assert_eq!(matched("x:{id}", "x:%"), None);
-        let two = matched("db://{table}/{row}", "db://users/7").unwrap();
-        assert_eq!(two, [("table".into(), "users".into()), ("row".into(), "7".into())]);
-    }
-
-    #[test]
-    fn bad_templates_say_why() {
-        for (template, why) in
-            [("x:{id", "not closed"), ("x:{+id}", "letters"), ("{a}{b}", "between")]
-        {
-            let error = Pattern::parse(template).unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
-        }
-    }
 }

@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::random;
 
 /// How long a client may take between two rounds: a person may have to think.
 pub(super) const SEAL_LIFETIME: Duration = Duration::from_secs(60 * 60);
@@ -37,8 +38,7 @@ impl SealKey {
     /// If the operating system has no randomness to give.
     pub(crate) fn random() -> Result<Self> {
         let mut key = [0; 32];
-        let no = |error| Error::misuse(format!("no randomness for the key of seals: {error}"));
-        getrandom::fill(&mut key).map_err(no)?;
+        random::fill(&mut key, "the key of seals")?;
         Ok(Self(key))
     }
 

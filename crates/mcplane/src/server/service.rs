@@ -26,7 +26,11 @@ const CHANGES_MAX: usize = 256;
 
 /// A running server. Cloning is cheap; every clone is the same server.
 #[derive(Clone)]
-pub struct Service(pub(super) Arc<Shared>, pub(super) Option<Arc<str>>);
+pub struct Service {
+    pub(super) shared: Arc<Shared>,
+    /// Who the client is, where the transport knows.
+    pub(super) principal: Option<Arc<str>>,
+}
 
 /// What the connections of a server share.
 pub(crate) struct Shared {
@@ -113,13 +117,17 @@ impl Service {
     pub fn relay_within(relay: Arc<dyn Relay>, budget: Budget) -> Result<Self> {
         let nobody = Caller { connection: None, principal: None };
         let shared = Shared::new(relay.config(&nobody), SealKey::random()?)?;
-        Ok(Self(Arc::new(Shared { relay: Some(relay), budget, ..shared }), None))
+        Ok(Self::of_shared(Shared { relay: Some(relay), budget, ..shared }))
     }
 
     /// What is charged with everything that waits.
     #[cfg(feature = "http")]
     pub(crate) fn budget(&self) -> &Budget {
-        &self.0.budget
+        &self.shared.budget
+    }
+
+    pub(super) fn of_shared(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared), principal: None }
     }
 
     /// Tells every client which lists have changed.
@@ -129,7 +137,7 @@ impl Service {
         {
             if changed {
                 // Nobody connected is nobody to tell.
-                let _ = self.0.changes.send(change);
+                let _ = self.shared.changes.send(change);
             }
         }
     }
@@ -159,9 +167,9 @@ impl Service {
     /// If its schema does not compile, its state is missing, or the server started without tools:
     /// the capability cannot be declared afterwards.
     pub fn add_tool(&self, tool: impl IntoTool) -> Result<()> {
-        self.must_offer("tools", self.0.config.features.tools)?;
+        self.must_offer("tools", self.shared.config.features.tools)?;
         let tool = tool.into_tool();
-        self.0.states.check(&format!("tool `{}`", tool.name()), &tool.needs)?;
+        self.shared.states.check(&format!("tool `{}`", tool.name()), &tool.needs)?;
         let tool = tool.compile()?;
         let name = tool.definition.name.clone();
         self.change(Change::Tools, |catalog| catalog.tools.insert(&name, tool));
@@ -178,10 +186,10 @@ impl Service {
     /// # Errors
     /// If the server started without prompts, or lacks the state that it needs.
     pub fn add_prompt(&self, prompt: impl IntoPrompt) -> Result<()> {
-        self.must_offer("prompts", self.0.config.features.prompts)?;
+        self.must_offer("prompts", self.shared.config.features.prompts)?;
         let prompt = Arc::new(prompt.into_prompt());
         let name = prompt.definition.name.clone();
-        self.0.states.check(&format!("prompt `{name}`"), &prompt.needs)?;
+        self.shared.states.check(&format!("prompt `{name}`"), &prompt.needs)?;
         self.change(Change::Prompts, |catalog| catalog.prompts.insert(&name, prompt));
         Ok(())
     }
@@ -196,10 +204,10 @@ impl Service {
     /// # Errors
     /// If the server started without resources, or lacks the state that it needs.
     pub fn add_resource(&self, resource: impl IntoResource) -> Result<()> {
-        self.must_offer("resources", self.0.config.features.resources)?;
+        self.must_offer("resources", self.shared.config.features.resources)?;
         let resource = Arc::new(resource.into_resource());
         let uri = resource.definition.uri.clone();
-        self.0.states.check(&format!("resource `{uri}`"), &resource.needs)?;
+        self.shared.states.check(&format!("resource `{uri}`"), &resource.needs)?;
         self.change(Change::Resources, |catalog| catalog.resources.insert(&uri, resource));
         Ok(())
     }
@@ -212,7 +220,7 @@ impl Service {
     /// Tells the subscribers of a resource that it has changed.
     pub fn resource_updated(&self, uri: impl Into<String>) {
         // Nobody connected is nobody to tell.
-        let _ = self.0.changes.send(Change::Resource(uri.into(), None));
+        let _ = self.shared.changes.send(Change::Resource(uri.into(), None));
     }
 
     /// As [`Service::resource_updated`], for a server that passes requests on: tells only the
@@ -224,7 +232,7 @@ impl Service {
         is_meant: impl Fn(&Caller) -> bool + Send + Sync + 'static,
     ) {
         let audience = Some(Audience(Arc::new(is_meant)));
-        let _ = self.0.changes.send(Change::Resource(uri.into(), audience));
+        let _ = self.shared.changes.send(Change::Resource(uri.into(), audience));
     }
 
     fn must_offer(&self, what: &str, offered: bool) -> Result<()> {
@@ -236,29 +244,29 @@ impl Service {
 
     fn change<T>(&self, change: Change, edit: impl FnOnce(&mut Catalog) -> T) -> T {
         let edited = {
-            let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
+            let mut catalog = self.shared.catalog.write().unwrap_or_else(PoisonError::into_inner);
             edit(Arc::make_mut(&mut catalog))
         };
-        self.0.generation.fetch_add(1, Ordering::Release);
-        let _ = self.0.changes.send(change);
+        self.shared.generation.fetch_add(1, Ordering::Release);
+        let _ = self.shared.changes.send(change);
         edited
     }
 
     /// The same server, for a client that the transport has recognised.
     #[cfg(feature = "http")]
     pub(crate) fn of(&self, principal: Option<Arc<str>>) -> Self {
-        Self(Arc::clone(&self.0), principal)
+        Self { shared: Arc::clone(&self.shared), principal }
     }
 
     /// Who the client is, as seals name it; empty where the transport knows no principals.
     pub(super) fn principal(&self) -> &str {
-        self.1.as_deref().unwrap_or_default()
+        self.principal.as_deref().unwrap_or_default()
     }
 
     /// The arguments of a tool that clients mirror in headers.
     #[cfg(feature = "http")]
     pub(crate) fn mirrored(&self, tool: &str) -> Option<Arc<[ParamHeader]>> {
-        match &self.0.relay {
+        match &self.shared.relay {
             Some(relay) => relay.mirrored(tool),
             None => self.catalog().tools.get(tool).map(|tool| Arc::clone(&tool.mirrored)),
         }
@@ -266,16 +274,16 @@ impl Service {
 
     /// What the server tells of from here on.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
-        self.0.changes.subscribe()
+        self.shared.changes.subscribe()
     }
 
     pub(super) fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.0.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.shared.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("info", &self.0.config.info).finish_non_exhaustive()
+        f.debug_struct("Service").field("info", &self.shared.config.info).finish_non_exhaustive()
     }
 }

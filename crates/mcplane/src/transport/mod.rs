@@ -15,22 +15,38 @@
 //! All of them are driven by one piece of code, `wire`. A transport that loses a request reports that
 //! beside its lines (`loss`).
 //!
-//! An [`Address`] is where a server is, or listens. Servers on the network share [`listen`]
-//! (accepting, with its limits) and [`tls`].
+//! An [`Address`] is where a server is, or listens, and a `Dialer` connects to it. Servers on the
+//! network share `listen` (accepting, with its limits) and `tls`.
 
 mod address;
+#[cfg(feature = "client")]
+mod dial;
+#[cfg(any(feature = "server", feature = "websocket"))]
+mod end;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "server")]
 pub mod listen;
 mod loss;
 pub mod memory;
+#[cfg(feature = "client")]
 pub mod process;
 pub mod stdio;
+#[cfg(feature = "client")]
 pub mod tcp;
 #[cfg(feature = "tls")]
+#[cfg_attr(
+    not(any(feature = "client", feature = "server")),
+    allow(dead_code, reason = "it is of one side or the other")
+)]
 pub mod tls;
+#[cfg(feature = "client")]
 pub mod unix;
 #[cfg(feature = "websocket")]
+#[cfg_attr(
+    not(all(feature = "client", feature = "server")),
+    allow(dead_code, reason = "some of it is of one side")
+)]
 pub mod websocket;
 #[doc(hidden)]
 pub mod wire;
@@ -38,6 +54,8 @@ pub mod wire;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use address::Address;
+#[cfg(feature = "client")]
+pub use dial::{BoxedReader, BoxedWriter, Dialed, Dialer};
 #[cfg(feature = "http")]
 pub(crate) use loss::Source;
 #[doc(hidden)]

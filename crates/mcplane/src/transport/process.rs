@@ -126,7 +126,7 @@ impl Running {
 }
 
 /// The server's stdout.
-pub struct ProcessReader(Box<dyn AsyncRead + Send + Unpin>, Option<Running>);
+pub struct ProcessReader(pub(super) Box<dyn AsyncRead + Send + Unpin>, pub(super) Option<Running>);
 
 impl AsyncRead for ProcessReader {
     fn poll_read(

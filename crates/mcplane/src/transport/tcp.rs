@@ -4,14 +4,14 @@
 //! that have both already.
 //!
 //! ```no_run
-//! use mcplane::transport::listen::{Limits, Listener};
+//! use mcplane::transport::listen::{Limits, Listener, serve};
 //! use mcplane::transport::tcp;
 //! use mcplane::{Client, Server};
 //!
 //! # async fn run() -> mcplane::Result<()> {
 //! let listener = Listener::bind(&"127.0.0.1:8765".parse()?, Limits::default()).await?;
 //! let service = Server::new("demo", "1.0.0").start()?;
-//! tokio::spawn(tcp::serve(listener, service, std::future::pending()));
+//! tokio::spawn(serve(listener, service, std::future::pending()));
 //!
 //! let transport = tcp::connect("127.0.0.1:8765").await?;
 //! let client = Client::builder("me", "1.0.0").connect(transport).await?;
@@ -25,8 +25,6 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-
-pub use super::listen::serve;
 
 use super::{Address, Transport};
 use crate::error::{Error, Kind, Result};
@@ -45,9 +43,13 @@ pub struct Tcp(TcpStream);
 /// it takes longer than [`CONNECT_TIMEOUT`] ([`Error::is_timeout`]).
 pub async fn connect(address: &str) -> Result<Tcp> {
     match address.parse()? {
-        Address::Tcp { host, port } => stream(&host, port).await.map(Tcp),
-        Address::Unix(_) => Err(Error::misuse(format!("`{address}` is not a TCP address"))),
+        Address::Tcp { host, port } => dial(&host, port).await,
+        _ => Err(Error::misuse(format!("`{address}` is not a TCP address"))),
     }
+}
+
+pub(super) async fn dial(host: &str, port: u16) -> Result<Tcp> {
+    stream(host, port).await.map(Tcp)
 }
 
 impl Transport for Tcp {

@@ -1,18 +1,13 @@
 //! Unix sockets: one message per line, as on stdio. The file's mode decides who may connect.
 
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{UnixListener, UnixSocket, UnixStream};
-
-pub use super::listen::serve;
 
 use super::Transport;
 use super::tcp::within;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -22,8 +17,9 @@ pub struct Unix(UnixStream);
 ///
 /// # Errors
 /// There is no such socket, no server listens on it, or this user may not connect
-/// ([`Error::is_io`]); or the server does not accept within
-/// [`CONNECT_TIMEOUT`](super::tcp::CONNECT_TIMEOUT) ([`Error::is_timeout`]).
+/// ([`Error::is_io`](crate::Error::is_io)); or the server does not accept within
+/// [`CONNECT_TIMEOUT`](super::tcp::CONNECT_TIMEOUT)
+/// ([`Error::is_timeout`](crate::Error::is_timeout)).
 pub async fn connect(path: impl AsRef<Path>) -> Result<Unix> {
     let path = path.as_ref();
     within(&format!("unix:{}", path.display()), UnixStream::connect(path)).await.map(Unix)
@@ -36,55 +32,4 @@ impl Transport for Unix {
     fn open(self) -> Result<(Self::Reader, Self::Writer)> {
         Ok(self.0.into_split())
     }
-}
-
-/// The file of a socket that somebody listens on. Dropping it removes the file, unless another
-/// one has taken its place.
-#[derive(Debug)]
-pub(super) struct SocketFile {
-    path: PathBuf,
-    identity: (u64, u64),
-}
-
-impl SocketFile {
-    pub(super) async fn bind(path: &Path, backlog: u32) -> Result<(UnixListener, Self)> {
-        let cannot = |error| Error::io(format!("cannot listen on unix:{}", path.display()), error);
-        let socket = UnixSocket::new_stream().map_err(cannot)?;
-        match socket.bind(path) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                clear(path).await.map_err(cannot)?;
-                socket.bind(path).map_err(cannot)?;
-            }
-            outcome => outcome.map_err(cannot)?,
-        }
-        let file = Self { path: path.to_owned(), identity: identity(path).map_err(cannot)? };
-        // Before anybody can connect: nobody listens yet.
-        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(cannot)?;
-        Ok((socket.listen(backlog).map_err(cannot)?, file))
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Removes a socket that a server left behind. One that lives, or another kind of file, stays.
-async fn clear(path: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        let why = "there is a file that is not a socket";
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
-    }
-    match UnixStream::connect(path).await {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        // Its queue may be full, or it may not let us in: either way somebody listens.
-        _ => Err(io::Error::new(io::ErrorKind::AddrInUse, "another server is listening there")),
-    }
-}
-
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }

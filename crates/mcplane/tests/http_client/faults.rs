@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
 use mcplane::proto::error::{Fault, Retry};
-use mcplane::transport::http::client::credentials::Work;
+use mcplane::transport::http::Work;
 use mcplane::transport::http::client::{Bearer, Credentials, Http, Refusal};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mcplane::transport::http::client::credentials::Work;
+use mcplane::transport::http::Work;
 use mcplane::transport::http::server::{Authenticate, ConnectionLimits, Denied};
 use mcplane::transport::listen::Listener;
 use serde_json::{Value, json};

@@ -31,7 +31,7 @@ async fn the_client_chooses_and_falls_back() {
                   sec-websocket-protocol: mcp\r\n{accept}";
     let url = fake(answer.to_owned(), Vec::new()).await.0;
     let config = Config::default().protocols([Protocol::MessagePack, Protocol::Json]);
-    let socket = dial(&url, &HeaderMap::new(), &config).await.unwrap();
+    let socket = websocket::connect_with(&url, &HeaderMap::new(), &config).await.unwrap();
     assert_eq!(socket.protocol(), Protocol::Json);
     server.stop().await;
 }

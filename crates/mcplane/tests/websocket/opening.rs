@@ -108,12 +108,15 @@ async fn the_callers_check_and_headers_count() {
     let mut headers = HeaderMap::new();
     headers.insert("authorization", "Bearer good".parse().unwrap());
     let url = format!("ws://{}/mcp", server.address);
-    dial(&url, &headers, &Config::default()).await.unwrap();
+    websocket::connect_with(&url, &headers, &Config::default()).await.unwrap();
 
     headers.insert("sec-websocket-key", "mine".parse().unwrap());
-    assert!(dial(&url, &headers, &Config::default()).await.unwrap_err().is_misuse());
+    assert!(
+        websocket::connect_with(&url, &headers, &Config::default()).await.unwrap_err().is_misuse()
+    );
     for url in ["http://x/", "ws:///", "ws://user@x/", "nonsense"] {
-        let error = dial(url, &HeaderMap::new(), &Config::default()).await.unwrap_err();
+        let error =
+            websocket::connect_with(url, &HeaderMap::new(), &Config::default()).await.unwrap_err();
         assert!(error.is_misuse(), "{url}: {error}");
     }
     server.stop().await;
@@ -130,7 +133,8 @@ async fn the_client_refuses_a_server_that_breaks_the_handshake() {
         (ANSWER.to_owned() + "{accept}sec-websocket-protocol: soap\r\n", "subprotocol"),
     ] {
         let url = fake(answer, Vec::new()).await.0;
-        let error = dial(&url, &HeaderMap::new(), &Config::default()).await.unwrap_err();
+        let error =
+            websocket::connect_with(&url, &HeaderMap::new(), &Config::default()).await.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
 }
@@ -146,7 +150,8 @@ async fn the_client_holds_the_server_to_the_protocol() {
     ] {
         let answer = "HTTP/1.1 101 x\r\nupgrade: websocket\r\nconnection: upgrade\r\n{accept}";
         let (url, said) = fake(answer.to_owned(), wire).await;
-        let mut socket = dial(&url, &HeaderMap::new(), &Config::default()).await.unwrap();
+        let mut socket =
+            websocket::connect_with(&url, &HeaderMap::new(), &Config::default()).await.unwrap();
         let error = wait(socket.read(&mut [0; 64])).await.unwrap_err();
         assert!(error.to_string().contains(why), "{code}: {error}");
         let said = wait(said).await.unwrap();
@@ -169,10 +174,12 @@ async fn over_tls() {
     );
     let tls = ClientTls::new().unwrap().ca_pem_file(data("ca.pem")).unwrap();
     let url = format!("wss://{}/mcp?x=1", server.address.replace("127.0.0.1", "localhost"));
-    let socket = websocket::connect(&url, &HeaderMap::new(), Some(&tls)).await.unwrap();
+    let socket = websocket::connect_with(&url, &HeaderMap::new(), &Config::default().tls(tls))
+        .await
+        .unwrap();
     let client = Client::builder("t", "1").connect(socket).await.unwrap();
     assert_eq!(echo(&client, "secret").await, "secret");
-    let error = websocket::connect(&url, &HeaderMap::new(), None).await.unwrap_err();
+    let error = websocket::connect(&url, &HeaderMap::new()).await.unwrap_err();
     assert!(error.to_string().contains("UnknownIssuer"), "{error}");
     client.close().await;
     server.stop().await;

@@ -113,7 +113,6 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Handshake {
     choice: EraChoice,
-    asked: Revision,
     /// One correction of the revision per handshake: no ping-pong with a confused server.
     corrected: bool,
 }
@@ -127,11 +126,7 @@ impl Handshake {
             EraChoice::Legacy => Revision::LATEST_LEGACY,
             EraChoice::Only(revision) => revision,
         };
-        let step = match asked.era() {
-            Era::Modern => Step::Discover(asked),
-            Era::Legacy => Step::Initialize(asked),
-        };
-        (Self { choice, asked, corrected: false }, step)
+        (Self { choice, corrected: false }, ask(asked))
     }
 
     /// The answer to `server/discover`.
@@ -183,7 +178,7 @@ impl Handshake {
                 let supported = supported(&error);
                 return match self.best(&supported) {
                     Some(revision) if !std::mem::replace(&mut self.corrected, true) => {
-                        self.ask(revision)
+                        ask(revision)
                     }
                     _ => Step::Failed(HandshakeError::Refused { method, error }),
                 };
@@ -219,7 +214,7 @@ impl Handshake {
                 capabilities: found.capabilities,
                 instructions: found.instructions,
             }),
-            Some(revision) => self.ask(revision),
+            Some(revision) => ask(revision),
             None => {
                 Step::Failed(HandshakeError::NoCommonRevision { offered: found.supported_versions })
             }
@@ -229,26 +224,18 @@ impl Handshake {
     fn unsupported(&mut self, error: &ErrorObject) -> Step {
         let offered = supported(error);
         match self.best(&offered) {
-            Some(revision) if revision.era() == Era::Legacy => self.ask(revision),
-            Some(revision) if !std::mem::replace(&mut self.corrected, true) => self.ask(revision),
+            Some(revision) if revision.era() == Era::Legacy => ask(revision),
+            Some(revision) if !std::mem::replace(&mut self.corrected, true) => ask(revision),
             _ => Step::Failed(HandshakeError::NoCommonRevision { offered }),
         }
     }
 
-    fn legacy(&mut self) -> Step {
+    fn legacy(&self) -> Step {
         match self.choice {
-            EraChoice::Auto | EraChoice::Legacy => self.ask(Revision::LATEST_LEGACY),
+            EraChoice::Auto | EraChoice::Legacy => ask(Revision::LATEST_LEGACY),
             EraChoice::Only(revision) => {
                 Step::Ready(Peer { revision, info: None, capabilities: None, instructions: None })
             }
-        }
-    }
-
-    fn ask(&mut self, revision: Revision) -> Step {
-        self.asked = revision;
-        match revision.era() {
-            Era::Modern => Step::Discover(revision),
-            Era::Legacy => Step::Initialize(revision),
         }
     }
 
@@ -264,6 +251,13 @@ impl Handshake {
             EraChoice::Legacy => revision.era() == Era::Legacy,
             EraChoice::Only(only) => only == revision,
         }
+    }
+}
+
+const fn ask(revision: Revision) -> Step {
+    match revision.era() {
+        Era::Modern => Step::Discover(revision),
+        Era::Legacy => Step::Initialize(revision),
     }
 }
 

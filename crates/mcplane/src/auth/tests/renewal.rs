@@ -7,7 +7,8 @@ use serde_json::json;
 use super::world::{Reply, World};
 use crate::auth::{Grant, Key, TokenStore};
 use crate::error::Result;
-use crate::transport::http::client::credentials::{Credentials, Work};
+use crate::transport::http::Work;
+use crate::transport::http::client::credentials::Credentials;
 
 #[tokio::test]
 async fn a_token_that_ended_is_refreshed_without_the_user() {

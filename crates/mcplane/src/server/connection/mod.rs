@@ -112,16 +112,21 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(service: Service) -> Self {
-        let hop = service.0.relay.as_ref();
-        let hop = hop.map(|relay| Box::new(Hop::new(Arc::clone(relay), service.1.clone())));
+        let hop = service.shared.relay.as_ref();
+        let hop = hop.map(|relay| Box::new(Hop::new(Arc::clone(relay), service.principal.clone())));
         let config = hop.as_ref().map(|hop| hop.config());
         Self {
-            session: ServerSession::new(config.unwrap_or_else(|| Arc::clone(&service.0.config))),
+            session: ServerSession::new(
+                config.unwrap_or_else(|| Arc::clone(&service.shared.config)),
+            ),
             hop,
-            generation: service.0.generation.load(Ordering::Acquire),
+            generation: service.shared.generation.load(Ordering::Acquire),
             catalog: service.catalog(),
-            events: Events::new(service.0.budget.clone(), Arc::clone(&service.0.refusals)),
-            budget: service.0.budget.clone(),
+            events: Events::new(
+                service.shared.budget.clone(),
+                Arc::clone(&service.shared.refusals),
+            ),
+            budget: service.shared.budget.clone(),
             held: Charge::default(),
             taking: Charge::default(),
             coming: Charge::default(),
@@ -134,7 +139,7 @@ impl Connection {
 
     /// A connection that lasts longer than one request, with a budget of its own.
     pub(crate) fn lasting(mut self) -> Self {
-        let budget = self.budget.connection(self.service.1.as_ref());
+        let budget = self.budget.connection(self.service.principal.as_ref());
         self.charge_to(&budget);
         if let Some(hop) = &mut self.hop {
             hop.number();
@@ -193,7 +198,7 @@ impl Connection {
     /// Serves another client from here on.
     #[cfg(feature = "http")]
     pub(crate) fn serve_for(&mut self, principal: Option<Arc<str>>) {
-        self.service.1 = principal;
+        self.service.principal = principal;
     }
 
     /// Whether nothing runs and nothing waits to be taken over from handlers.
@@ -208,7 +213,7 @@ impl Connection {
 
     /// The catalog as it is now: an earlier message of the same read may have changed it.
     pub(super) fn fresh_catalog(&mut self) -> Arc<Catalog> {
-        let generation = self.service.0.generation.load(Ordering::Acquire);
+        let generation = self.service.shared.generation.load(Ordering::Acquire);
         if generation != self.generation {
             self.generation = generation;
             self.catalog = self.service.catalog();
@@ -243,7 +248,7 @@ impl Connection {
                 // The handler is dropped in a later turn, so its questions are found by its id.
                 let id = message.part(Part::RequestId).and_then(Id::from_json);
                 if let Some(id) = &id {
-                    self.service.0.refusals.withdraw(&self.events, id);
+                    self.service.shared.refusals.withdraw(&self.events, id);
                 }
                 self.withdraw(ENDED, |(of, _)| *of == id);
                 self.settle(&running, None);

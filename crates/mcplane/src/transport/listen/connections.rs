@@ -1,16 +1,15 @@
 //! The tasks of a listener's connections, and how they end.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::{self, JoinSet};
 
 use super::{Incoming, Listener};
+use crate::transport::end::End;
 
 /// Dropping it ends every connection at once.
 #[derive(Default)]
@@ -70,31 +69,5 @@ impl Connections {
         self.ends.clear();
         let all = async { while self.tasks.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(limit, all).await;
-    }
-}
-
-/// Comes when a connection should end. May be polled again after that.
-pub(crate) struct End(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
-
-impl End {
-    pub(crate) fn new(end: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(Some(Box::pin(end)))
-    }
-}
-
-impl Future for End {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(end) = &mut self.0 else { return Poll::Ready(()) };
-        std::task::ready!(end.as_mut().poll(cx));
-        self.0 = None;
-        Poll::Ready(())
-    }
-}
-
-impl fmt::Debug for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("End").field(&self.0.is_none()).finish()
     }
 }

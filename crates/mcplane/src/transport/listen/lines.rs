@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tokio::io::{ReadHalf, WriteHalf};
 
-use super::connections::{Connections, End};
+use super::connections::Connections;
 use super::patient::Patient;
 use super::{Admission, Arrived, Incoming, Limits, Listener, Stream};
 use crate::error::Result;
 use crate::server::Service;
 use crate::transport::Transport;
+use crate::transport::end::End;
 
 /// Serves every connection of `listener` until `shutdown` comes: each in a task of its own, one
 /// message per line in both directions, as on stdio.

@@ -17,39 +17,33 @@ mod limits;
 mod lines;
 mod patient;
 mod places;
-mod stream;
+mod socket;
+mod unix;
 
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
 pub use limits::Limits;
 pub use lines::serve;
-pub use stream::{PeerAddress, Stream};
+pub use socket::{PeerAddress, Stream};
 
 #[cfg(feature = "http")]
-pub(crate) use {
-    connections::{Connections, End},
-    patient::Patient,
-};
+pub(crate) use {connections::Connections, patient::Patient};
 
 pub(crate) use places::{Lost, Place};
 
 use gate::Gates;
 use places::Places;
+use socket::Socket;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::transport::Address;
 #[cfg(feature = "tls")]
 use crate::transport::tls::ServerTls;
-use crate::transport::unix::SocketFile;
-
-/// Connections that the kernel completes while nobody accepts them.
-const BACKLOG: u32 = 1024;
 
 /// Refused connections that are being told so at the same time. Beyond it they are closed.
 const REFUSALS_MAX: usize = 256;
@@ -81,30 +75,16 @@ struct Door {
     refusals: Arc<Places>,
 }
 
-#[derive(Debug)]
-enum Socket {
-    Tcp(TcpListener),
-    Unix(tokio::net::UnixListener, #[allow(dead_code, reason = "removes the file")] SocketFile),
-}
-
 impl Listener {
-    /// Binds `address`. A Unix socket is for its owner only (mode 0600); a file that is left over
-    /// from a dead listener is replaced.
+    /// Binds `address`: a socket, or that of an HTTP or WebSocket URL. A Unix socket is for its owner
+    /// only (mode 0600); a file that is left over from a dead listener is replaced.
     ///
     /// # Errors
-    /// The address cannot be bound, another process listens there, or other machines can reach it
-    /// and [`Limits::public`] does not allow that ([`Error::is_misuse`]).
+    /// The address cannot be bound or listened on, another process listens there, or other machines
+    /// can reach it and [`Limits::public`] does not allow that
+    /// ([`Error::is_misuse`](crate::Error::is_misuse)).
     pub async fn bind(address: &Address, limits: Limits) -> Result<Self> {
-        let (socket, address) = match address {
-            Address::Tcp { host, port } => {
-                let (socket, address) = bind_tcp(host, *port, &limits).await?;
-                (Socket::Tcp(socket), address)
-            }
-            Address::Unix(path) => {
-                let (socket, file) = SocketFile::bind(path, BACKLOG).await?;
-                (Socket::Unix(socket, file), address.clone())
-            }
-        };
+        let (socket, address) = Socket::bind(address, &limits).await?;
         Ok(Self {
             socket,
             address,
@@ -149,7 +129,7 @@ impl Listener {
     pub async fn accept(&self) -> Incoming {
         let mut pause = PAUSE_MIN;
         loop {
-            match self.accept_one().await {
+            match self.socket.accept(self.door.limits.any_user).await {
                 Ok((stream, peer)) => {
                     if let Some(incoming) = self.admit(stream, peer) {
                         return incoming;
@@ -161,24 +141,6 @@ impl Listener {
                     sleep(pause).await;
                     pause = PAUSE_MAX.min(pause * 2);
                 }
-            }
-        }
-    }
-
-    async fn accept_one(&self) -> io::Result<(Stream, PeerAddress)> {
-        match &self.socket {
-            Socket::Tcp(socket) => {
-                let (stream, peer) = socket.accept().await?;
-                // Without it small answers wait for the acknowledgement of the one before.
-                stream.set_nodelay(true)?;
-                Ok((Stream::Tcp(stream), PeerAddress::Tcp(peer)))
-            }
-            Socket::Unix(socket, _) => {
-                let stream = socket.accept().await?.0;
-                if !self.door.limits.any_user && !is_ours(stream.peer_cred()?.uid()) {
-                    return Err(io::ErrorKind::ConnectionAborted.into());
-                }
-                Ok((Stream::Unix(stream), PeerAddress::Unix))
             }
         }
     }
@@ -338,32 +300,6 @@ pub enum Admission {
 #[derive(Debug)]
 pub struct Permit(#[allow(dead_code, reason = "held")] Place);
 
-async fn bind_tcp(host: &str, port: u16, limits: &Limits) -> Result<(TcpListener, Address)> {
-    let cannot = |error| Error::io(format!("cannot listen on {host}:{port}"), error);
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in tokio::net::lookup_host((host, port)).await.map_err(cannot)? {
-        if !limits.public && !address.ip().to_canonical().is_loopback() {
-            return Err(Error::misuse(format!(
-                "{address} is open to other machines: listen on 127.0.0.1 or [::1], or set \
-                 `public` in the listener's limits if that is what you want"
-            )));
-        }
-        match TcpListener::bind(address).await {
-            Ok(socket) => {
-                let bound = socket.local_addr().map_err(cannot)?;
-                return Ok((socket, bound.into()));
-            }
-            Err(error) => failure = error,
-        }
-    }
-    Err(cannot(failure))
-}
-
-/// Whether a user may use a Unix socket of this process: its own, and root, whom nothing keeps out.
-fn is_ours(user: u32) -> bool {
-    user == 0 || user == rustix::process::geteuid().as_raw()
-}
-
 fn gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -374,16 +310,4 @@ fn gone(error: &io::Error) -> bool {
             | io::ErrorKind::InvalidInput
             | io::ErrorKind::Interrupted
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_unix_socket_is_for_its_own_user_and_root() {
-        let own = rustix::process::geteuid().as_raw();
-        assert!(is_ours(own) && is_ours(0));
-        assert!(!is_ours(own + 1) && !is_ours(u32::MAX));
-    }
 }

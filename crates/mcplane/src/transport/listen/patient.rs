@@ -12,9 +12,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::connections::End;
 use super::{Limits, Place};
 use crate::stages::{self, Stage};
+use crate::transport::end::End;
 
 /// How long, and for how many bytes, what the peer still sends is thrown away once we have said the
 /// last word: to close at once would reset the connection, and the reset may overtake that word.

@@ -19,8 +19,9 @@ use super::frame::Role;
 use super::handshake::{accept, has, key};
 use super::{Config, Protocol, WebSocket};
 use crate::error::{Error, Failure, Kind, Lost, Result};
-use crate::transport::http::retry_after;
-use crate::transport::listen::End;
+use crate::transport::end::End;
+use crate::transport::http::{absolute, authority, retry_after};
+use crate::transport::process::mask_urls;
 use crate::transport::tcp;
 #[cfg(feature = "tls")]
 use crate::transport::tls::ClientTls;
@@ -32,55 +33,13 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const REFUSAL_BYTES_MAX: usize = 512;
 
 /// Connects to `ws://…` or `wss://…`, with these headers in the handshake (`Authorization`, say).
-/// Without `tls` the system's authorities are trusted. Cancel safe.
+/// `wss://` needs the feature `tls`; [`Config::tls`] says whom to trust. Cancel safe.
 ///
 /// # Errors
 /// * The URL or a header is invalid ([`Error::is_misuse`]).
 /// * The connection fails ([`Error::is_io`]), or takes too long ([`Error::is_timeout`]).
 /// * The server answers with another status than 101, or not as RFC 6455 requires
 ///   ([`Error::is_malformed`]).
-#[cfg(feature = "tls")]
-pub async fn connect(url: &str, headers: &HeaderMap, tls: Option<&ClientTls>) -> Result<WebSocket> {
-    connect_with(url, headers, tls, &Config::default()).await
-}
-
-/// As [`connect`], with other bounds, or subprotocols.
-///
-/// # Errors
-/// As [`connect`].
-#[cfg(feature = "tls")]
-pub async fn connect_with(
-    url: &str,
-    headers: &HeaderMap,
-    tls: Option<&ClientTls>,
-    config: &Config,
-) -> Result<WebSocket> {
-    let target = Target::parse(url)?;
-    let stream = tcp::stream(&target.host, target.port).await?;
-    if !target.is_tls {
-        return target.shake(stream, headers, config).await;
-    }
-    let system;
-    let tls = match tls {
-        Some(tls) => tls,
-        None => {
-            system = ClientTls::new()?;
-            &system
-        }
-    };
-    let stream = tls.connect(&target.host, stream).await;
-    let stream = stream.map_err(|error| Error::io(format!("cannot connect to {url}"), error))?;
-    target.shake(stream, headers, config).await
-}
-
-/// Connects to `ws://…`, with these headers in the handshake. Cancel safe.
-///
-/// # Errors
-/// * The URL or a header is invalid ([`Error::is_misuse`]): `wss://` needs the feature `tls`.
-/// * The connection fails ([`Error::is_io`]), or takes too long ([`Error::is_timeout`]).
-/// * The server answers with another status than 101, or not as RFC 6455 requires
-///   ([`Error::is_malformed`]).
-#[cfg(not(feature = "tls"))]
 pub async fn connect(url: &str, headers: &HeaderMap) -> Result<WebSocket> {
     connect_with(url, headers, &Config::default()).await
 }
@@ -89,14 +48,16 @@ pub async fn connect(url: &str, headers: &HeaderMap) -> Result<WebSocket> {
 ///
 /// # Errors
 /// As [`connect`].
-#[cfg(not(feature = "tls"))]
 pub async fn connect_with(url: &str, headers: &HeaderMap, config: &Config) -> Result<WebSocket> {
     let target = Target::parse(url)?;
-    if target.is_tls {
-        return Err(Error::misuse(format!("`{url}` needs the feature `tls` of mcplane")));
+    if !target.is_tls {
+        let stream = tcp::stream(&target.host, target.port).await?;
+        return target.shake(stream, headers, config).await;
     }
-    let stream = tcp::stream(&target.host, target.port).await?;
-    target.shake(stream, headers, config).await
+    #[cfg(feature = "tls")]
+    return target.secure(headers, config).await;
+    #[cfg(not(feature = "tls"))]
+    return Err(Error::misuse(format!("`{}` needs the feature `tls` of mcplane", target.place())));
 }
 
 /// Where to connect to, and what to ask for there.
@@ -109,20 +70,31 @@ struct Target {
 
 impl Target {
     fn parse(text: &str) -> Result<Self> {
-        let wrong = |why: &str| Error::misuse(format!("`{text}` is not a WebSocket URL: {why}"));
-        let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
+        let wrong = |why: &str| {
+            Error::misuse(format!("`{}` is not a WebSocket URL: {why}", mask_urls(text)))
+        };
+        let url = absolute(text).map_err(|why| wrong(&why))?;
         let is_tls = match url.scheme() {
             "ws" => false,
             "wss" => true,
             _ => return Err(wrong("it begins with `ws://` or `wss://`")),
         };
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("credentials belong in a header"));
-        }
-        let host = url.host_str().ok_or_else(|| wrong("the host is missing"))?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let port = url.port_or_known_default().ok_or_else(|| wrong("the port is missing"))?;
+        let (host, port) = authority(&url).ok_or_else(|| wrong("the port is missing"))?;
         Ok(Self { host, port, is_tls, url })
+    }
+
+    #[cfg(feature = "tls")]
+    async fn secure(&self, headers: &HeaderMap, config: &Config) -> Result<WebSocket> {
+        let tls = match &config.tls {
+            Some(tls) => tls.clone(),
+            None => ClientTls::new()?,
+        };
+        let stream = tcp::stream(&self.host, self.port).await?;
+        let stream = tls
+            .connect(&self.host, stream)
+            .await
+            .map_err(|error| Error::io(format!("cannot connect to {}", self.place()), error))?;
+        self.shake(stream, headers, config).await
     }
 
     /// The opening handshake.
@@ -130,7 +102,7 @@ impl Target {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let key = key().map_err(|error| Error::misuse(format!("no random numbers: {error}")))?;
+        let key = key()?;
         let request = self.request(&key, headers, config)?;
         let broken = |error: hyper::Error| {
             let error = std::io::Error::new(std::io::ErrorKind::ConnectionAborted, error);

@@ -39,9 +39,9 @@ impl Protocol {
 }
 
 /// A client's challenge: 16 random bytes.
-pub(super) fn key() -> Result<String, getrandom::Error> {
+pub(super) fn key() -> crate::Result<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)?;
+    crate::random::fill(&mut bytes, "a WebSocket key")?;
     Ok(STANDARD.encode(bytes))
 }
 

@@ -18,11 +18,13 @@
 //! [`server`] and [`connect`] are the two ends. A page of any origin may open a WebSocket: a server
 //! must check `Origin` before it upgrades.
 
+#[cfg(feature = "client")]
 mod client;
 mod frame;
 mod handshake;
 #[cfg(feature = "msgpack")]
 mod msgpack;
+#[cfg(feature = "server")]
 pub mod server;
 mod socket;
 
@@ -31,6 +33,9 @@ use std::time::Duration;
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 
 use crate::budget::Budget;
+#[cfg(all(feature = "client", feature = "tls"))]
+use crate::transport::tls::ClientTls;
+#[cfg(feature = "client")]
 pub use client::{HANDSHAKE_TIMEOUT, connect, connect_with};
 pub use handshake::Protocol;
 pub use socket::WebSocket;
@@ -42,6 +47,8 @@ pub struct Config {
     message_bytes_max: usize,
     keep_alive: Duration,
     protocols: Vec<Protocol>,
+    #[cfg(all(feature = "client", feature = "tls"))]
+    tls: Option<ClientTls>,
     budget: Option<Budget>,
 }
 
@@ -51,6 +58,8 @@ impl Default for Config {
             message_bytes_max: MESSAGE_BYTES_MAX,
             keep_alive: Duration::from_secs(30),
             protocols: vec![Protocol::Json],
+            #[cfg(all(feature = "client", feature = "tls"))]
+            tls: None,
             budget: None,
         }
     }
@@ -74,6 +83,13 @@ impl Config {
     /// for as long again, the connection is given up.
     pub const fn keep_alive(mut self, every: Duration) -> Self {
         self.keep_alive = every;
+        self
+    }
+
+    /// The authorities that a client of `wss` trusts; the system's unless set.
+    #[cfg(all(feature = "client", feature = "tls"))]
+    pub fn tls(mut self, tls: ClientTls) -> Self {
+        self.tls = Some(tls);
         self
     }
 

@@ -19,7 +19,7 @@ use super::handshake::{accept as accept_key, has, is_key, list};
 use super::{Config, Protocol, WebSocket};
 use crate::error::Result;
 use crate::server::Service;
-use crate::transport::listen::End;
+use crate::transport::end::End;
 
 /// The only version of RFC 6455.
 const VERSION: &str = "13";

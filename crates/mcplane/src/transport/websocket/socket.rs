@@ -18,7 +18,7 @@ use super::frame::{self, Code, Decoder, Event, Masks, Opcode, Role, Violation};
 use super::{Config, Protocol};
 use crate::budget::{Budget, Charge};
 use crate::transport::Transport;
-use crate::transport::listen::End;
+use crate::transport::end::End;
 
 /// Bytes asked for in one read, at least.
 const READ_BYTES: usize = 16 * 1024;

@@ -1,13 +1,12 @@
 //! The credentials that a client sends to a server.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 
 use http::{HeaderValue, StatusCode};
 use url::Url;
 
 use crate::error::Result;
+use crate::transport::http::Work;
 
 /// Gives requests their `Authorization` header, and obtains another when it is refused.
 ///
@@ -28,9 +27,6 @@ pub trait Credentials: fmt::Debug + Send + Sync + 'static {
     /// If authorization fails; the request ends with this error.
     fn refused<'a>(&'a self, refusal: &'a Refusal) -> Work<'a, Result<bool>>;
 }
-
-/// A boxed future.
-pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// How a server refused a request.
 #[derive(Clone, Debug)]

@@ -62,6 +62,8 @@ use shared::Shared;
 use tools::Tools;
 
 use crate::error::{Error, Result};
+use crate::transport::http::absolute;
+use crate::transport::process::mask_urls;
 use crate::transport::{Losses, Transport};
 
 /// A server behind an `http` or `https` URL.
@@ -83,14 +85,11 @@ impl Http {
     /// [`Error::is_misuse`] for anything other than an absolute `http` or `https` URL without a
     /// user name.
     pub fn new(url: &str) -> Result<Self> {
-        let misuse = |why: &str| Error::misuse(format!("{url:?} {why}"));
-        let mut parsed =
-            Url::parse(url).map_err(|error| misuse(&format!("is not a URL: {error}")))?;
+        let misuse =
+            |why: &str| Error::misuse(format!("`{}` is not an HTTP URL: {why}", mask_urls(url)));
+        let mut parsed = absolute(url).map_err(|why| misuse(&why))?;
         if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(misuse("is neither http nor https"));
-        }
-        if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(misuse("has a user name; give credentials instead"));
+            return Err(misuse("it begins with `http://` or `https://`"));
         }
         parsed.set_fragment(None);
         let uri = Uri::try_from(parsed.as_str()).map_err(|error| misuse(&error.to_string()))?;
@@ -115,6 +114,11 @@ impl Http {
             }
             _ => self.problem = Some(Error::misuse(format!("{name:?} cannot be sent as a header"))),
         }
+        self
+    }
+
+    pub(crate) fn headers(mut self, headers: HeaderMap) -> Self {
+        self.headers = headers;
         self
     }
 

@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use super::session::{SessionLimits, Sessions};
 use super::{Endpoint, Inner};
 use crate::server::Service;
-use crate::transport::http::client::credentials::Work;
+use crate::transport::http::Work;
 #[cfg(feature = "websocket")]
 use crate::transport::websocket;
 

@@ -52,7 +52,9 @@ use crate::server::Service;
 use crate::transport::websocket;
 use classify::{Named, Payload, classify};
 use config::Config;
-use end::{Ended, Ends};
+use end::Ended;
+#[cfg(feature = "websocket")]
+use end::Ends;
 use refusal::Refusal;
 use session::{Opened, Sessions};
 

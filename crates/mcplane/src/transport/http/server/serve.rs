@@ -21,8 +21,9 @@ use tokio::time::{Instant, sleep_until};
 use super::refusal::Refusal;
 use super::stalls::Stalls;
 use super::{Account, Body, Endpoint};
+use crate::transport::end::End;
 use crate::transport::listen::{
-    Admission, Arrived, Connections, End, Incoming, Listener, Patient, Place,
+    Admission, Arrived, Connections, Incoming, Listener, Patient, Place,
 };
 
 /// Bytes of bodies that a client of HTTP/2 may send before anybody reads them: of one request, and of

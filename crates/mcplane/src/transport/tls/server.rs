@@ -1,7 +1,4 @@
-//! TLS: certificates that are read again when they change.
-//!
-//! rustls with aws-lc-rs, TLS 1.2 and 1.3. The check of a server's certificate cannot be turned
-//! off: give [`ClientTls::ca_pem_file`] the authority that signed it.
+//! A certificate and its key, from files that are read again when they change.
 
 use std::fmt;
 use std::fs;
@@ -10,22 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use rustls::crypto::CryptoProvider;
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+use tokio_rustls::{TlsAcceptor, server};
 
+use super::{bytes, certificates, names, provider, useless};
 use crate::error::{Error, Result};
 
 /// How often, at most, the files of a certificate are checked when a connection arrives.
 pub const RELOAD_EVERY: Duration = Duration::from_secs(2);
-
-/// How long a client waits for the handshake.
-pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The server side: a certificate and its key, from files. Clones share both.
 ///
@@ -147,96 +141,6 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The client side: which authorities to trust. Clones share it.
-#[derive(Clone)]
-pub struct ClientTls {
-    roots: RootCertStore,
-    config: Arc<ClientConfig>,
-}
-
-impl ClientTls {
-    /// Trusts the authorities that this system trusts.
-    ///
-    /// # Errors
-    /// If the TLS library cannot be set up.
-    pub fn new() -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        // A system without authorities is no error: the server's may come with `ca_pem_file`.
-        let _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let config = trusting(&roots)?;
-        Ok(Self { roots, config })
-    }
-
-    /// Trusts the authorities in this file too.
-    ///
-    /// # Errors
-    /// The file cannot be read or has no certificate in it.
-    pub fn ca_pem_file(mut self, path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        for certificate in certificates(path)? {
-            self.roots.add(certificate).map_err(|error| useless(path, error))?;
-        }
-        let protocols = self.config.alpn_protocols.clone();
-        self.config = trusting(&self.roots)?;
-        Arc::make_mut(&mut self.config).alpn_protocols = protocols;
-        Ok(self)
-    }
-
-    /// Offers these protocols (`h2`, `http/1.1`). None unless called. Which one was chosen is in
-    /// the stream's `get_ref().1.alpn_protocol()`.
-    #[must_use]
-    pub fn alpn(mut self, protocols: &[&str]) -> Self {
-        Arc::make_mut(&mut self.config).alpn_protocols = names(protocols);
-        self
-    }
-
-    /// Performs the client side of the handshake, within [`HANDSHAKE_TIMEOUT`]. `host` is the name
-    /// or the address that the certificate must be for.
-    ///
-    /// # Errors
-    /// The server does not speak TLS, or its certificate is not trusted or is for another host.
-    pub async fn connect<S>(&self, host: &str, stream: S) -> io::Result<client::TlsStream<S>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let wrong = |kind, error: &dyn fmt::Display| {
-            io::Error::new(kind, format!("TLS with {host}: {error}"))
-        };
-        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name = ServerName::try_from(name)
-            .map_err(|error| wrong(io::ErrorKind::InvalidInput, &error))?;
-        let shake = TlsConnector::from(Arc::clone(&self.config)).connect(name, stream);
-        match tokio::time::timeout(HANDSHAKE_TIMEOUT, shake).await {
-            Ok(shaken) => shaken.map_err(|error| wrong(error.kind(), &error)),
-            Err(_) => Err(wrong(io::ErrorKind::TimedOut, &"the handshake takes too long")),
-        }
-    }
-}
-
-impl fmt::Debug for ClientTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientTls").field("roots", &self.roots.len()).finish_non_exhaustive()
-    }
-}
-
-fn trusting(roots: &RootCertStore) -> Result<Arc<ClientConfig>> {
-    let config = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::misuse(format!("TLS: {error}")))?
-        .with_root_certificates(roots.clone())
-        .with_no_client_auth();
-    Ok(Arc::new(config))
-}
-
-/// Named, not installed for the process: that is the program's to choose.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
-}
-
-fn names(protocols: &[&str]) -> Vec<Vec<u8>> {
-    protocols.iter().map(|name| name.as_bytes().to_vec()).collect()
-}
-
 fn stamp(path: &Path) -> Stamp {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))
@@ -252,22 +156,4 @@ fn read([certificate, key]: &[PathBuf; 2]) -> Result<CertifiedKey> {
         let (certificate, key) = (certificate.display(), key.display());
         Error::misuse(format!("the certificate {certificate} with the key {key}: {error}"))
     })
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(&bytes(path)?)
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|error| useless(path, error))?;
-    if chain.is_empty() {
-        return Err(useless(path, "there is no certificate in it"));
-    }
-    Ok(chain)
-}
-
-fn bytes(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| Error::io(format!("cannot read {}", path.display()), error))
-}
-
-fn useless(path: &Path, why: impl fmt::Display) -> Error {
-    Error::misuse(format!("{} is of no use for TLS: {why}", path.display()))
 }
