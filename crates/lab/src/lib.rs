@@ -21,9 +21,8 @@
 //! * `listener`    the process that listens at an address
 //! * `floor`       the null responder that everything is compared with
 //! * `warm`        calls until latencies are steady
-//! * `measure`     slices of target and floor in turn
-//! * `job`         one target: opened, tried, warmed up, closed, reported
-//! * `rig`         one opened target under one load after another
+//! * `rig`         a subject that is open: tried, warmed up, closed, reported
+//! * `measure`     trials: slices of target and floor in turn
 //! * `ladder`      rungs of load, and the knee
 //! * `limit`       the highest rate that holds
 //! * `cold`        cold starts
@@ -50,7 +49,6 @@ mod control;
 mod environment;
 mod error;
 mod floor;
-mod job;
 mod ladder;
 mod limit;
 pub mod lint;
@@ -85,7 +83,6 @@ pub use error::Error;
 pub use floor::{
     Floor, RelayThreads, Writes, serve_listening, serve_relay, serve_stdio, socket_path,
 };
-pub use job::Entry;
 pub use ladder::{RUNGS_MAX, Steps, climb};
 pub use limit::find_limit;
 pub use load::{NUMBER, Template};
@@ -97,5 +94,6 @@ pub use results::{
     Arrivals, ColdStart, Environment, Errors, Found, Ladder, Latencies, Latency, Probe, Report,
     ResourceSecond, Resources, Shape, Spacing, Spread, Step, Think, samples_min,
 };
+pub use rig::Subject;
 pub use run::{run, run_together};
 pub use spec::Until;

@@ -6,9 +6,9 @@ use mcplane_proto::Message;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use super::{Job, Tried};
+use super::calls::{Calls, Trying};
 use crate::choose::{Call, choose};
-use crate::client::{Connection, Peer, Tool};
+use crate::client::Connection;
 use crate::error::Error;
 use crate::load::{Check, Expect, Kind, Template, fault, fill, is_numbered};
 use crate::plan::Plan;
@@ -26,19 +26,18 @@ struct First {
     check: Checking,
 }
 
-impl Job {
+impl Trying<'_> {
     /// Tries each kind of call, and each again after a pause and on every other session.
-    pub(super) async fn try_mix(
+    pub(super) async fn mix(
         &self,
         connection: &mut Connection,
         others: &mut [Connection],
-        tools: &[Tool],
-        peer: &Peer,
-    ) -> Result<Tried, Error> {
+    ) -> Result<Calls, Error> {
+        let peer = self.peer;
         let mut random = Rng::new(self.plan.seed);
         let (mut all, mut first_call) = (Vec::new(), None);
         for template in &self.plan.mix {
-            let [marked, a, b] = self.calls(template, tools, &mut random)?;
+            let [marked, a, b] = self.calls(template, &mut random)?;
             let began = Instant::now();
             let params = peer.call(&a.tool, &a.args);
             let answer = self.validate(connection, &a, &params, None).await?;
@@ -49,7 +48,7 @@ impl Job {
         if self.plan.check {
             sleep(self.plan.settle).await;
             for first in &mut all {
-                self.try_again(first, connection, others, peer).await?;
+                self.again(first, connection, others).await?;
             }
         }
         let kind = |first: &First| Kind {
@@ -71,16 +70,11 @@ impl Job {
         // The report shows the arguments as they were written.
         let shown = template.args.and_then(|args| RawValue::from_string(args.to_string()).ok());
         let call = Call { args: shown.unwrap_or(a.args), ..marked };
-        Ok(Tried { call, params, first_call, expect, varies: None, kinds })
+        Ok(Calls { call, params, first_call, expect, varies: None, kinds })
     }
 
     /// The call with marks, and two with values.
-    fn calls(
-        &self,
-        template: &Template,
-        tools: &[Tool],
-        random: &mut Rng,
-    ) -> Result<[Call; 3], Error> {
+    fn calls(&self, template: &Template, random: &mut Rng) -> Result<[Call; 3], Error> {
         let args = |text: String| {
             let wrong = |error| Error::refused(format!("{}: {error}", template.tool));
             RawValue::from_string(text).map_err(wrong)
@@ -90,7 +84,7 @@ impl Job {
             None => None,
         };
         let plan = Plan { tool: Some(template.tool.clone()), args: given, ..self.plan.clone() };
-        let marked = choose(&plan, tools)?;
+        let marked = choose(&plan, self.tools)?;
         let mut with_values = || {
             let text = fill(marked.args.get(), &template.sources, random);
             args(text).map(|args| Call { args, ..marked.clone() })
@@ -115,13 +109,13 @@ impl Job {
 
     /// Calls with the same values and with others, and on every other session. What differs then
     /// cannot be held against the first result.
-    async fn try_again(
+    async fn again(
         &self,
         first: &mut First,
         connection: &mut Connection,
         others: &mut [Connection],
-        peer: &Peer,
     ) -> Result<(), Error> {
+        let peer = self.peer;
         let mut varies = false;
         for call in &first.calls {
             let params = peer.call(&call.tool, &call.args);
