@@ -393,6 +393,7 @@ impl Job {
             interrupted: self.control.is_stopped(),
             broken,
             notes,
+            counts: Default::default(),
         };
         Run { headroom: Headroom::of(&run), ..run }
     }

@@ -96,18 +96,18 @@ pub(super) fn measure(
             let starts = modes.cold_start.unwrap_or_default();
             cold(args, target).and_then(|fresh| cold_start(&plan, &fresh, starts, control)).map(
                 |cold| {
-                    report.cold_start = Some(cold);
+                    report.measured = cold.into();
                     Vec::new()
                 },
             )
         }
         Some(conditions) => find_limit(&plan, conditions, target, control).map(|(runs, found)| {
-            report.limit = Some(found);
+            report.measured = found.into();
             runs
         }),
         None => {
             climb(&plan, &steps, target, &process_floor(args, me), control).map(|(runs, ladder)| {
-                report.ladder = Some(ladder);
+                report.measured = ladder.into();
                 runs
             })
         }
@@ -138,9 +138,9 @@ fn cold(args: &BenchArgs, target: &Target) -> Result<Fresh, Error> {
 
 /// The exit code of what was measured in full.
 pub(super) fn code(args: &BenchArgs, report: &Report) -> u8 {
-    let failed = report.cold_start.as_ref().is_some_and(|cold| cold.failed > 0);
+    let failed = report.cold_start().is_some_and(|cold| cold.failed > 0);
     let clean = report.runs.iter().all(Run::is_clean) && !failed;
-    match (&report.limit, &args.modes.assert) {
+    match (report.limit(), &args.modes.assert) {
         (Some(found), _) => match (found.limit_per_s, &found.unfinished) {
             (_, Some(_)) => 3,
             (limit, None) => u8::from(limit.is_none()),
