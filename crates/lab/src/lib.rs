@@ -7,6 +7,9 @@
 //! spec ─► plan ─► target (open, list tools) ─► choose ─► validate ─► warm up ─► slices of target and floor ─► report
 //! ```
 //!
+//! Arrows go one way: everything knows `results`, and `results` knows nobody but `stats` and `text`. The
+//! engine (`plan` to `run`) fills them; `verdict`, `report` and `lint` read them.
+//!
 //! # Layout, in reading order
 //!
 //! * `results`     what was measured, as data: the documents that are written and read
@@ -34,6 +37,7 @@
 //! * `lint`        figures that cannot be, in our results and in those of others
 //! * `verdict`     what a difference, a regression, a drift is
 //! * `environment` the machine that it was measured on
+//! * `text`        figures and texts of others as people read them
 //! * `control`     progress out, the wish to stop in
 //! * `live`        what it looks like while it runs
 //! * `profile`     a server under a profiler

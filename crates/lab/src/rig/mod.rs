@@ -270,6 +270,7 @@ impl Rig {
             interrupted: self.control.is_stopped(),
             broken,
             notes,
+            counts: Default::default(),
         };
         Run { headroom: Headroom::of(&run), ..run }
     }
