@@ -11,17 +11,30 @@ use crate::{LIMIT, file};
 pub(crate) fn result(per_s: f64) -> Value {
     let slices: Vec<_> = [1.0, 1.01, 0.99, 1.005, 0.995, 1.0]
         .map(|by| by * per_s)
-        .map(|rate| json!({"throughput_per_s": rate, "p50_ns": 1e9 / rate, "p99_ns": 3e9 / rate}))
+        .map(|rate| {
+            json!({"calls_ok": 1000, "wall_ns": 1, "throughput_per_s": rate, "p50_ns": 1e9 / rate,
+                "p99_ns": 3e9 / rate})
+        })
         .map(whole)
         .into();
     let latency = json!({"count": 10000, "p50_ns": 1e9 / per_s, "p95_ns": 2e9 / per_s,
         "p99_ns": 3e9 / per_s});
-    json!({"schema": "mcplane.bench/1", "runs": [{
-        "plan": {"concurrency": 4, "sessions": 1, "tool": "echo"},
-        "target": {"target": "server", "transport": "stdio", "server": "s"},
-        "results": {"calls_ok": 10000, "errors": {"timeout": 0}, "throughput_per_s": per_s,
-            "latency": whole(latency), "slices": slices},
-        "broken": null
+    let environment = json!({"time": "2026-11-24T00:00:00Z", "mcplane": "0.1.0", "optimised": true,
+        "command": [], "os": "linux", "arch": "x86_64", "cores": 2});
+    let plan = json!({"load": "closed", "concurrency": 4, "sessions": 1, "warmup_calls": 0,
+        "timeout_ns": 1, "slices": 6, "check": "equal", "tool": "echo", "args": {}, "chosen": true});
+    let target = json!({"target": "server", "transport": "stdio", "server": "s", "tools": 1,
+        "revision": "2026-07-28", "era": "modern", "call_bytes": 100, "result_bytes": 50});
+    let errors = json!({"transport": 0, "json_rpc": 0, "is_error": 0, "timeout": 0,
+        "wrong_content": 0});
+    let results = json!({"calls_sent": 10000, "calls_ok": 10000, "calls_unfinished": 0,
+        "errors": errors, "wall_ns": 1, "throughput_per_s": per_s, "in_flight_mean": 4.0,
+        "in_flight_max": 4, "latency": whole(latency), "latency_histogram": "",
+        "resources": {"samples": 0}, "slices": slices});
+    json!({"schema": "mcplane.bench/1", "environment": environment, "runs": [{
+        "plan": plan, "target": target, "results": results,
+        "start": {"spawn_to_handshake_ns": 1, "spawn_to_ready_ns": 2, "first_call_ns": 3},
+        "interrupted": false, "broken": null, "notes": []
     }]})
 }
 

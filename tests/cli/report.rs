@@ -256,3 +256,31 @@ fn browse(chromium: &Chromium, folder: &Path, page: &Path, options: &[&str]) -> 
     let page = format!("file://{}", page.display());
     chromium.open(folder, &[&common, options].concat(), &page).wait(BROWSER_MAX).code(0)
 }
+
+#[test]
+fn compressed_results_and_campaigns_are_read_as_they_are() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/results");
+    let campaign = results.join("2026-11-21-linux-x86_64-2-cores/stdio.jsonl.gz");
+    let campaign = campaign.to_str().unwrap();
+    let one = |name: &str| format!("{campaign}#{name}");
+    let ended = mcplane(&["lint", "--json", campaign], LIMIT).ok();
+    let audits: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(audits.as_array().map(Vec::len), Some(20));
+    assert_eq!(audits[0]["file"], one("mcplane-1"));
+    let csv = mcplane(&["report", &one("mcplane-batch-*"), "--csv", "-"], LIMIT).ok().stdout;
+    assert_eq!(csv.lines().count(), 1 + 2 * 5, "{csv}");
+    mcplane(&["compare", &one("mcplane-1"), &one("mcplane-2")], LIMIT).ok();
+    mcplane(&["gate", &one("mcplane-1"), &one("mcplane-1"), "--profile", "cmcp-inline"], LIMIT)
+        .ok();
+    for (words, why) in [
+        ([&*one("mcplane-9"), &one("mcplane-1")], "has no result \"mcplane-9\""),
+        ([campaign, &one("mcplane-1")], "it holds 20 results: name one, as "),
+    ] {
+        let ended = mcplane(&["gate", words[0], words[1]], LIMIT).code(2);
+        assert!(ended.stderr.contains(why), "{ended}");
+    }
+    let own = file("one.json");
+    fs::write(&own, result()).unwrap();
+    let ended = mcplane(&["lint", &format!("{}#a", own.display())], LIMIT).code(2);
+    assert!(ended.stderr.contains("is no campaign"), "{ended}");
+}

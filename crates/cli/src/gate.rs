@@ -56,9 +56,8 @@ pub struct GateArgs {
 pub fn run(args: &GateArgs) -> anyhow::Result<ExitCode> {
     let read = |path: &Path| {
         let wrong = |what: String| format!("{}: {what}", path.display());
-        let text =
-            input::read(path, input::RESULT_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
-        Recorded::parse(text.as_bytes()).map_err(|error| wrong(error.to_string()))
+        let text = input::result(path).map_err(|error| wrong(error.to_string()))?;
+        Recorded::parse(&text).map_err(|error| wrong(error.to_string()))
     };
     let (baseline, result) = match (read(&args.baseline), read(&args.result)) {
         (Ok(baseline), Ok(result)) => (baseline, result),
@@ -206,7 +205,7 @@ mod tests {
     fn judged() -> Gate {
         let read = |n: u32| {
             let text = format!("{{\"instructions\": {{\"a|b\": {n}, \"c\": 5}}}}");
-            Recorded::parse(text.as_bytes()).unwrap()
+            Recorded::parse(&text).unwrap()
         };
         let profile = Profile::named("default").unwrap();
         gate(&read(100), &read(102), &profile, &Assertions::default())

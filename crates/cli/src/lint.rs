@@ -19,7 +19,8 @@ use crate::report::{to_stdout, write_json};
 #[derive(Args, Debug)]
 pub struct LintArgs {
     /// What to audit: the JSON of `mcplane bench`, other JSON, CSV or Markdown with named columns;
-    /// `-` is standard input
+    /// `-` is standard input. It may be compressed (`.gz`), and a campaign of results (`FILE.jsonl.gz`), of
+    /// which `FILE.jsonl.gz#NAME` is one
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print the findings as JSON
@@ -45,15 +46,8 @@ pub fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
     let colour =
         io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
     let (mut code, mut all) = (0, Vec::new());
-    for file in &args.files {
-        let shown = if file == Path::new("-") {
-            "standard input".into()
-        } else {
-            file.display().to_string()
-        };
-        let audit = input::read(file, input::RESULT_BYTES_MAX)
-            .map_err(|error| format!("cannot read it: {error}"))
-            .and_then(|text| lint(&text).map_err(|error| error.to_string()));
+    for (shown, text) in args.files.iter().flat_map(|file| texts(file)) {
+        let audit = text.and_then(|text| lint(&text).map_err(|error| error.to_string()));
         code = code.max(match &audit {
             Ok(audit) => u8::from(!audit.is_sound()),
             Err(_) => 2,
@@ -78,4 +72,16 @@ pub fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
         write_json(Path::new("-"), &all)?;
     }
     Ok(ExitCode::from(code))
+}
+
+/// What a file holds, each text with its name.
+fn texts(file: &Path) -> Vec<(String, Result<String, String>)> {
+    let name = |shown: String| if shown == "-" { "standard input".to_owned() } else { shown };
+    match input::results(file) {
+        Ok(all) => all.into_iter().map(|(shown, text)| (name(shown), Ok(text))).collect(),
+        Err(wrong) => {
+            let why = format!("cannot read it: {wrong}");
+            vec![(name(file.display().to_string()), Err(why))]
+        }
+    }
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use mcplane::proto::text::{line, page};
-use mcplane_lab::report::{Document, schema};
+use mcplane_lab::report::{Document, FORMS, Form, Writer, schema};
 use mcplane_lab::spec::Spec;
 use serde::Serialize;
 
@@ -23,7 +23,8 @@ Without an output, the summary and the tables are written as Markdown to stdout.
 Exit code: 0 written, 1 a file cannot be read or written, 2 usage or no such place.")]
 #[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
 pub struct ReportArgs {
-    /// Results; - is stdin
+    /// Results, also compressed ones (.json.gz) and those of a campaign (FILE.jsonl.gz, one of them
+    /// as FILE.jsonl.gz#NAME, several as …#BEGINNING*); - is stdin
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
@@ -34,29 +35,35 @@ pub struct ReportArgs {
     pub schema: bool,
 }
 
-/// Where results go, in which form.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Reports and records (- is stdout)")]
-#[allow(clippy::exhaustive_structs, reason = "what clap fills in")]
-pub struct Outputs {
-    /// Write one self-contained page with charts
-    #[arg(long, value_name = "OUT")]
-    pub html: Option<PathBuf>,
-    /// Write CSV in cMCP's columns
-    #[arg(long, value_name = "OUT")]
-    pub csv: Option<PathBuf>,
-    /// Write the summary and the tables as Markdown
-    #[arg(long, value_name = "OUT")]
-    pub markdown: Option<PathBuf>,
-    /// Write JUnit XML: each run is a test case
-    #[arg(long, value_name = "OUT")]
-    pub junit: Option<PathBuf>,
-    /// Write Prometheus' text format
-    #[arg(long, value_name = "OUT")]
-    pub prometheus: Option<PathBuf>,
-    /// Write erlmcp's results and index to this folder; to stdout, the results as one array
-    #[arg(long, value_name = "OUT")]
-    pub erlmcp: Option<PathBuf>,
+/// Where results go, in which form: an option for each of [`FORMS`].
+#[derive(Clone, Debug, Default)]
+pub struct Outputs(Vec<(Form, PathBuf)>);
+
+impl Args for Outputs {
+    fn augment_args(command: Command) -> Command {
+        let option = |form: &Form| {
+            let path = Arg::new(form.name).long(form.name).value_name("OUT").help(form.about);
+            path.value_parser(value_parser!(PathBuf))
+        };
+        let heading = "Reports and records (- is stdout)";
+        command.next_help_heading(heading).args(FORMS.iter().map(option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Outputs {
+    fn from_arg_matches(given: &ArgMatches) -> Result<Self, clap::Error> {
+        let path = |form: Form| Some((form, given.get_one::<PathBuf>(form.name)?.clone()));
+        Ok(Self(FORMS.into_iter().filter_map(path).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, given: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(given)?.or(std::mem::take(self));
+        Ok(())
+    }
 }
 
 /// Writes every form that was asked for.
@@ -74,13 +81,11 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     }
     let mut texts = Vec::new();
     for path in &args.files {
-        let name = path.display().to_string();
-        let text = input::read(path, input::RESULT_BYTES_MAX)
-            .with_context(|| format!("cannot read {name}"))?;
-        texts.push((name, text));
+        let read = input::results(path);
+        texts.extend(read.with_context(|| format!("cannot read {}", path.display()))?);
     }
     let document = Document::read(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))?;
-    if args.outputs.is_empty() {
+    if args.outputs.0.is_empty() {
         write(Path::new("-"), &document.to_markdown())?;
     }
     args.outputs.write(&document)?;
@@ -88,48 +93,23 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl Outputs {
-    fn all(&self) -> [(&'static str, Option<&Path>); 6] {
-        [
-            ("--html", self.html.as_deref()),
-            ("--csv", self.csv.as_deref()),
-            ("--markdown", self.markdown.as_deref()),
-            ("--junit", self.junit.as_deref()),
-            ("--prometheus", self.prometheus.as_deref()),
-            ("--erlmcp", self.erlmcp.as_deref()),
-        ]
-    }
-
     /// Those of a scenario.
     pub fn of(spec: &Spec) -> Self {
-        Self {
-            html: spec.html.clone(),
-            csv: spec.csv.clone(),
-            markdown: spec.markdown.clone(),
-            junit: spec.junit.clone(),
-            prometheus: spec.prometheus.clone(),
-            erlmcp: spec.erlmcp.clone(),
-        }
+        let path = |form: Form| Some((form, spec.output(form.name)?.to_owned()));
+        Self(FORMS.into_iter().filter_map(path).collect())
     }
 
     /// These, and where there are none the others.
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            html: self.html.or(other.html),
-            csv: self.csv.or(other.csv),
-            markdown: self.markdown.or(other.markdown),
-            junit: self.junit.or(other.junit),
-            prometheus: self.prometheus.or(other.prometheus),
-            erlmcp: self.erlmcp.or(other.erlmcp),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.all().iter().all(|(_, path)| path.is_none())
+    pub fn or(mut self, other: Self) -> Self {
+        let is_new = |of: &(Form, PathBuf)| self.0.iter().all(|(form, _)| form.name != of.0.name);
+        let more: Vec<_> = other.0.into_iter().filter(is_new).collect();
+        self.0.extend(more);
+        self
     }
 
     /// Whether one of them goes to stdout.
     pub fn has_stdout(&self) -> bool {
-        self.all().iter().any(|(_, path)| *path == Some(Path::new("-")))
+        self.0.iter().any(|(_, path)| path == Path::new("-"))
     }
 
     /// Stdout takes one form, and a file too, and each can be written; `json` goes where `--json`
@@ -138,17 +118,17 @@ impl Outputs {
     /// # Errors
     /// A sentence that names the two options, or the file.
     pub fn check(&self, json: Option<&Path>) -> Result<(), String> {
+        let forms = self.0.iter().map(|(form, path)| (form.name, path.as_path(), is_folder(form)));
         let mut taken: Vec<(&str, &Path)> = Vec::new();
-        for (option, path) in self.all().into_iter().chain([("--json", json)]) {
-            let Some(path) = path else { continue };
+        for (option, path, is_folder) in forms.chain(json.map(|path| ("json", path, false))) {
             if let Some((other, _)) = taken.iter().find(|(_, taken)| *taken == path) {
                 return Err(format!(
-                    "{other} and {option} cannot both write to {}",
+                    "--{other} and --{option} cannot both write to {}",
                     path.display()
                 ));
             }
-            let checked = if option == "--erlmcp" { can_hold(path) } else { can_be(path) };
-            checked.map_err(|why| format!("{option}: cannot write {}: {why}", path.display()))?;
+            let checked = if is_folder { can_hold(path) } else { can_be(path) };
+            checked.map_err(|why| format!("--{option}: cannot write {}: {why}", path.display()))?;
             taken.push((option, path));
         }
         Ok(())
@@ -159,36 +139,21 @@ impl Outputs {
     /// # Errors
     /// When a file cannot be written.
     pub fn write(&self, document: &Document) -> anyhow::Result<()> {
-        type Form = fn(&Document) -> String;
-        let forms: [(&Option<PathBuf>, Form); 5] = [
-            (&self.html, Document::to_html),
-            (&self.csv, Document::to_csv),
-            (&self.markdown, Document::to_markdown),
-            (&self.junit, Document::to_junit),
-            (&self.prometheus, Document::to_prometheus),
-        ];
-        let (last, files): (Vec<_>, Vec<_>) = forms
-            .into_iter()
-            .filter_map(|(path, form)| Some((path.as_deref()?, form)))
-            .partition(|(path, _)| *path == Path::new("-"));
-        for (path, form) in files {
-            write(path, &form(document))?;
-        }
-        match self.erlmcp.as_deref() {
-            Some(folder) if folder == Path::new("-") => {
-                let all = serde_json::Value::from(document.to_erlmcp());
-                write(folder, &format!("{all:#}\n"))?;
-            }
-            Some(folder) => {
-                fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-                for (name, value) in document.to_erlmcp_files() {
-                    write(&folder.join(name), &format!("{value:#}\n"))?;
+        let is_stdout = |of: &&(Form, PathBuf)| of.1 == Path::new("-");
+        let (last, files): (Vec<_>, Vec<_>) = self.0.iter().partition(is_stdout);
+        for (form, path) in files.into_iter().chain(last) {
+            match form.writer {
+                Writer::Folder { files, .. } if path != Path::new("-") => {
+                    fs::create_dir_all(path)
+                        .with_context(|| format!("cannot make the folder {}", path.display()))?;
+                    for (name, value) in files(document) {
+                        write(&path.join(name), &format!("{value:#}\n"))?;
+                    }
                 }
+                Writer::Text(text) | Writer::Folder { text, .. } => write(path, &text(document))?,
             }
-            None => {}
         }
-        last.into_iter().try_for_each(|(path, form)| write(path, &form(document)))
+        Ok(())
     }
 
     /// Writes every form that was asked for, and the whole as JSON: files first, then stdout. Gives
@@ -212,6 +177,10 @@ impl Outputs {
         write(is_last)?;
         Ok(is_last || self.has_stdout())
     }
+}
+
+const fn is_folder(form: &Form) -> bool {
+    matches!(form.writer, Writer::Folder { .. })
 }
 
 /// Whether a file can be written here. It stays as it is.

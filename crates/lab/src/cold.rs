@@ -9,13 +9,13 @@ use tokio::time::sleep;
 
 use crate::choose::choose;
 use crate::client::{Opened, Remote, Site, Target, open};
-use crate::control::{Control, Stage};
+use crate::control::{Control, Stage, unless_stopped};
 use crate::error::Error;
 use crate::load::fault;
 use crate::plan::Plan;
 use crate::record::ns;
 use crate::results::{ColdStart, Spread};
-use crate::run::{on_generator, unless_stopped};
+use crate::run::on_generator;
 use crate::spec::{Field, SpecError};
 use crate::stats::median_interval;
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
+use crate::error::Error;
 use crate::record::Interval;
 use crate::results::{Errors, ResourceSecond};
 
@@ -194,4 +195,20 @@ impl Control {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
     }
+}
+
+/// The result of `work`, unless the user stops it first.
+pub(crate) async fn unless_stopped<T>(
+    control: &Control,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let mut work = std::pin::pin!(work);
+    let mut stopped = std::pin::pin!(control.stopped());
+    std::future::poll_fn(|cx| {
+        if let std::task::Poll::Ready(done) = work.as_mut().poll(cx) {
+            return std::task::Poll::Ready(done);
+        }
+        stopped.as_mut().poll(cx).map(|()| Err(Error::Interrupted))
+    })
+    .await
 }

@@ -6,13 +6,12 @@ use crate::client::Target;
 use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
-use crate::job::Entry;
+use crate::measure::Trial;
 use crate::plan::{CONCURRENCY_MAX, Plan, RATE_PER_S_MAX};
 use crate::results::{Ladder, LoadUnit, Run, Step};
-use crate::rig::{Rig, Rung};
+use crate::rig::{Rig, Subject};
 use crate::run::on_generator;
-use crate::spec::Until;
-use crate::spec::{Field, SpecError};
+use crate::spec::{Field, SpecError, Until};
 use crate::stats::knee;
 
 /// Most rungs of a ladder.
@@ -112,7 +111,7 @@ pub fn climb(
         Steps::Concurrency(_) => heaviest.clone(),
         Steps::Rate(_) => lightest.clone(),
     };
-    let entry = Entry { target: target.clone(), floor: floor.clone(), speak: plan.speak };
+    let subject = Subject { target: target.clone(), floor: floor.clone(), speak: plan.speak };
     let visits = match plan.until {
         Until::Calls(calls) => {
             usize::try_from(calls).unwrap_or(usize::MAX).clamp(1, steps.visits())
@@ -120,27 +119,27 @@ pub fn climb(
         Until::Elapsed(_) => steps.visits(),
     };
     let runs = on_generator(&base, control, async |affinity| {
-        let mut rig = Rig::open(&base, &entry, control, affinity).await?;
-        let mut rungs: Vec<_> =
-            plans.iter().map(|(_, plan)| Rung::new(plan.clone(), visits)).collect();
-        let of = (visits * rungs.len()) as u64;
+        let mut rig = Rig::open_warm(&base, &subject, control, affinity).await?;
+        let mut trials: Vec<_> =
+            plans.iter().map(|(_, plan)| Trial::new(plan.clone(), visits)).collect();
+        let of = (visits * trials.len()) as u64;
         let mut index = 0;
         for visit in 0..visits {
-            let mut order: Vec<usize> = (0..rungs.len()).collect();
+            let mut order: Vec<usize> = (0..trials.len()).collect();
             if visit % 2 == 1 {
                 order.reverse();
             }
             for at in order {
-                if rig.is_over(&rungs) {
+                if rig.is_over(&trials) {
                     break;
                 }
-                if let Some(rung) = rungs.get_mut(at) {
-                    rig.visit(rung, (visit, visits), (index, of)).await;
+                if let Some(trial) = trials.get_mut(at) {
+                    rig.visit(trial, (visit, visits), (index, of)).await;
                 }
                 index += 1;
             }
         }
-        Box::pin(rig.close(rungs)).await
+        Box::pin(rig.finish_all(trials)).await
     })??;
     let ladder = Ladder::of(steps, visits, &runs);
     Ok((runs, ladder))

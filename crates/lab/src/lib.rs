@@ -7,6 +7,9 @@
 //! spec ─► plan ─► target (open, list tools) ─► choose ─► validate ─► warm up ─► slices of target and floor ─► report
 //! ```
 //!
+//! Arrows go one way: everything knows `results`, and `results` knows nobody but `stats` and `text`. The
+//! engine (`plan` to `run`) fills them; `verdict`, `report` and `lint` read them.
+//!
 //! # Layout, in reading order
 //!
 //! * `results`     what was measured, as data: the documents that are written and read
@@ -21,9 +24,8 @@
 //! * `listener`    the process that listens at an address
 //! * `floor`       the null responder that everything is compared with
 //! * `warm`        calls until latencies are steady
-//! * `measure`     slices of target and floor in turn
-//! * `job`         one target: opened, tried, warmed up, closed, reported
-//! * `rig`         one opened target under one load after another
+//! * `rig`         a subject that is open: tried, warmed up, closed, reported
+//! * `measure`     trials: slices of target and floor in turn
 //! * `ladder`      rungs of load, and the knee
 //! * `limit`       the highest rate that holds
 //! * `cold`        cold starts
@@ -35,6 +37,7 @@
 //! * `lint`        figures that cannot be, in our results and in those of others
 //! * `verdict`     what a difference, a regression, a drift is
 //! * `environment` the machine that it was measured on
+//! * `text`        figures and texts of others as people read them
 //! * `control`     progress out, the wish to stop in
 //! * `live`        what it looks like while it runs
 //! * `profile`     a server under a profiler
@@ -50,7 +53,6 @@ mod control;
 mod environment;
 mod error;
 mod floor;
-mod job;
 mod ladder;
 mod limit;
 pub mod lint;
@@ -85,7 +87,6 @@ pub use error::Error;
 pub use floor::{
     Floor, RelayThreads, Writes, serve_listening, serve_relay, serve_stdio, socket_path,
 };
-pub use job::Entry;
 pub use ladder::{RUNGS_MAX, Steps, climb};
 pub use limit::find_limit;
 pub use load::{NUMBER, Template};
@@ -97,5 +98,6 @@ pub use results::{
     Arrivals, ColdStart, Environment, Errors, Found, Ladder, Latencies, Latency, Probe, Report,
     ResourceSecond, Resources, Shape, Spacing, Spread, Step, Think, samples_min,
 };
+pub use rig::Subject;
 pub use run::{run, run_together};
 pub use spec::Until;

@@ -7,10 +7,10 @@ use crate::client::Target;
 use crate::control::Control;
 use crate::error::Error;
 use crate::floor::Floor;
-use crate::job::Entry;
+use crate::measure::Trial;
 use crate::plan::{Plan, RATE_PER_S_MAX};
 use crate::results::{Checked, Found, Probe, Results, Run, Spacing};
-use crate::rig::{Rig, Rung};
+use crate::rig::{Rig, Subject};
 use crate::run::on_generator;
 use crate::spec::Until;
 use crate::verdict::{Assertions, Facts};
@@ -65,14 +65,14 @@ pub fn find_limit(
 ) -> Result<(Vec<Run>, Found), Error> {
     let plan = plan.at(1.0);
     plan.validate()?;
-    let entry = Entry { target: target.clone(), floor: Floor::Off, speak: plan.speak };
+    let subject = Subject { target: target.clone(), floor: Floor::Off, speak: plan.speak };
     on_generator(&plan, control, async |affinity| {
         let cold = Plan { warmup: Until::Calls(0), ..plan.clone() };
-        let rig = Rig::open(&cold, &entry, control, affinity).await?;
+        let rig = Rig::open_warm(&cold, &subject, control, affinity).await?;
         let (mut probing, mut search) = Probing::begin(&plan, conditions, rig).await;
         let unfinished = probing.search(&mut search).await;
         let [held, failed] = probing.best;
-        let rate = |(_, probe): &(Rung, Probe)| probe.rate_per_s;
+        let rate = |(_, probe): &(Trial, Probe)| probe.rate_per_s;
         let found = Found {
             conditions: conditions.to_string(),
             limit_per_s: held.as_ref().filter(|_| search.holds.is_some()).map(rate),
@@ -81,8 +81,8 @@ pub fn find_limit(
             unfinished,
             probes: probing.all,
         };
-        let rungs = held.into_iter().chain(failed).map(|(rung, _)| rung).collect();
-        Ok((Box::pin(probing.rig.close(rungs)).await?, found))
+        let trials = held.into_iter().chain(failed).map(|(trial, _)| trial).collect();
+        Ok((Box::pin(probing.rig.finish_all(trials)).await?, found))
     })?
 }
 
@@ -132,7 +132,7 @@ struct Probing<'a> {
     conditions: &'a Assertions,
     rig: Rig,
     /// At the highest rate that held, and at the lowest that did not.
-    best: [Option<(Rung, Probe)>; 2],
+    best: [Option<(Trial, Probe)>; 2],
     all: Vec<Probe>,
     /// Nanoseconds that a call takes when nothing else is to be done.
     idle_ns: f64,
@@ -156,9 +156,9 @@ impl<'a> Probing<'a> {
 
     async fn one_at_a_time(&mut self, until: Until) -> Results {
         let plan = Plan { concurrency: 1, arrivals: None, until, ..self.plan.clone() };
-        let mut rung = Rung::new(plan, 1);
-        self.rig.visit(&mut rung, (0, 1), (0, 1)).await;
-        rung.results()
+        let mut trial = Trial::new(plan, 1);
+        self.rig.visit(&mut trial, (0, 1), (0, 1)).await;
+        trial.target.results()
     }
 
     /// Waits until the server has done, or thrown away, what a rate that was too high has left with
@@ -184,19 +184,19 @@ impl<'a> Probing<'a> {
     /// Gives the reason why it ended early, if it did.
     async fn search(&mut self, search: &mut Search) -> Option<String> {
         while let Some(rate) = search.next() {
-            let (mut rung, mut probe) = self.probe(rate).await;
-            if probe.holds == Some(false) && self.is_at_rest && !self.is_over(&rung) {
-                (rung, probe) = self.probe(rate).await;
+            let (mut trial, mut probe) = self.probe(rate).await;
+            if probe.holds == Some(false) && self.is_at_rest && !self.is_over(&trial) {
+                (trial, probe) = self.probe(rate).await;
             }
             let idle = rate <= IDLE * search.start && probe.keeps_up();
-            let (holds, over) = (probe.holds, self.is_over(&rung));
+            let (holds, over) = (probe.holds, self.is_over(&trial));
             if let Some(holds) = holds {
                 search.tell(rate, holds);
                 let [held, failed] = &mut self.best;
-                *(if holds { held } else { failed }) = Some((rung, probe));
+                *(if holds { held } else { failed }) = Some((trial, probe));
             } else if self.best.iter().all(Option::is_none) {
                 // Something to report.
-                self.best = [Some((rung, probe)), None];
+                self.best = [Some((trial, probe)), None];
             }
             if over {
                 return Some("the server broke, or the search was stopped".to_owned());
@@ -225,25 +225,25 @@ impl<'a> Probing<'a> {
         (search.fails.is_none()).then(|| "no rate that can be made is too high".to_owned())
     }
 
-    async fn probe(&mut self, rate: f64) -> (Rung, Probe) {
+    async fn probe(&mut self, rate: f64) -> (Trial, Probe) {
         let length = self.length(rate);
         let plan = Plan { until: Until::Elapsed(length), ..self.plan.at(rate) };
-        let mut rung = Rung::new(plan, 1);
-        self.rig.visit(&mut rung, (0, 1), (0, 1)).await;
-        let results = rung.results();
+        let mut trial = Trial::new(plan, 1);
+        self.rig.visit(&mut trial, (0, 1), (0, 1)).await;
+        let results = trial.target.results();
         let mut probe = Probe::of(rate, length, &results, self.conditions);
         if self.rig.is_over(&[]) {
             // A part of it says nothing.
             probe.holds = None;
-        } else if let (true, false, Some(open)) = (self.is_random(), rung.is_broken(), results.open)
+        } else if let (true, false, Some(open)) = (self.is_random(), trial.is_over(), results.open)
         {
             probe.rate_per_s = open.due_per_s(length);
         }
         self.all.push(probe.clone());
-        if probe.holds == Some(false) && !rung.is_broken() {
+        if probe.holds == Some(false) && !trial.is_over() {
             self.is_at_rest = self.rest().await;
         }
-        (rung, probe)
+        (trial, probe)
     }
 
     /// How long a probe lasts.
@@ -267,8 +267,8 @@ impl<'a> Probing<'a> {
         self.plan.arrivals.is_some_and(|arrivals| arrivals.spacing == Spacing::Poisson)
     }
 
-    fn is_over(&self, rung: &Rung) -> bool {
-        self.rig.is_over(std::slice::from_ref(rung))
+    fn is_over(&self, trial: &Trial) -> bool {
+        self.rig.is_over(std::slice::from_ref(trial))
     }
 }
 

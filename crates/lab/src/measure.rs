@@ -1,13 +1,10 @@
-//! The measurement proper: slices of target and floor in turn (A B B A …), so that both meet the
-//! same weather and their ratio comes from one run.
+//! A trial: slices of target and floor in turn (A B B A …), so that both meet the same weather and their
+//! ratio comes from one run.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::control::Control;
-use crate::load::{Fleet, Phase, Schedule, Show};
-use crate::observe::{Observer, Seen, Spent};
-use crate::pin::Affinity;
+use crate::load::{Fleet, Phase, Schedule};
+use crate::observe::{Seen, Spent};
 use crate::plan::Plan;
 use crate::record::Total;
 use crate::record::ns;
@@ -20,16 +17,19 @@ const OPEN_SLICE: Duration = Duration::from_secs(5);
 /// Most slices of a measurement.
 const SLICES_MAX: usize = 1000;
 
-/// What was measured.
-pub(crate) struct Measured {
+/// One load on one rig, and what was recorded of it so far.
+pub(crate) struct Trial {
+    pub(crate) plan: Plan,
     pub(crate) target: Side,
-    pub(crate) floor: Option<Side>,
+    floor: Side,
     pub(crate) slices: usize,
     /// Why the target's part ended early, if it did by itself.
     pub(crate) broken: Option<String>,
+    /// One of its sides broke.
+    over: bool,
 }
 
-/// One side of the comparison.
+/// One side of a trial: the target, or its floor.
 #[derive(Default)]
 pub(crate) struct Side {
     pub(crate) total: Total,
@@ -38,106 +38,45 @@ pub(crate) struct Side {
     seen: Seen,
 }
 
-/// A target and its floor.
-pub(crate) struct Pair<'a> {
-    pub(crate) target: &'a mut Fleet,
-    pub(crate) floor: Option<&'a mut Fleet>,
-}
-
-impl Measured {
-    /// Runs the slices of every pair in turn; gives one for each. Each round begins with another
-    /// pair, and each pair's turn with its other side. A pair that breaks is left out from then on.
-    pub(crate) async fn take(
-        plan: &Plan,
-        pairs: &mut [Pair<'_>],
-        control: &Arc<Control>,
-        affinity: Option<Affinity>,
-    ) -> Vec<Self> {
-        let shares = shares(plan);
-        let sides = pairs.iter().flat_map(|pair| {
-            let floor = pair.floor.as_ref().map(|floor| Arc::clone(&floor.gauge));
-            [Arc::clone(&pair.target.gauge), floor.unwrap_or_default()]
-        });
-        let observer = Observer::start(sides.collect(), control, affinity);
-        let fleets = pairs.iter().map(|pair| if pair.floor.is_some() { 2 } else { 1 });
-        let of = shares.len() as u64 * fleets.sum::<u64>();
-        let new = |_: &Pair<'_>| Turn::new(shares.len());
-        let mut turns: Vec<_> = pairs.iter().map(new).collect();
-        let mut index = 0;
-        for (round, share) in shares.iter().enumerate() {
-            let order = (0..pairs.len()).map(|at| (at + round) % pairs.len().max(1));
-            for at in order.collect::<Vec<_>>() {
-                let (Some(pair), Some(turn)) = (pairs.get_mut(at), turns.get_mut(at)) else {
-                    continue;
-                };
-                for is_target in [round % 2 == 0, round % 2 == 1] {
-                    let show = Show::Part { index, of, calls: is_target };
-                    let phase = || {
-                        let phase =
-                            Phase::new(share.until, plan.timeout, show, Arc::clone(control));
-                        phase.paced(share.schedule.clone(), plan.may_spin())
-                    };
-                    index += u64::from(turn.take(pair, is_target, phase).await);
-                    if control.is_stopped() {
-                        return Self::collect(turns, observer);
-                    }
-                }
-            }
-        }
-        Self::collect(turns, observer)
+impl Trial {
+    pub(crate) fn new(plan: Plan, slices: usize) -> Self {
+        let (target, floor) = (Side::default(), Side::default());
+        Self { plan, target, floor, slices, broken: None, over: false }
     }
 
-    fn collect(turns: Vec<Turn>, observer: Observer) -> Vec<Self> {
-        let mut seen = observer.finish().into_iter();
-        let mut next = || seen.next().unwrap_or_default();
-        turns.into_iter().map(|turn| turn.finish([next(), next()])).collect()
-    }
-}
-
-/// A pair on its way through the rounds.
-pub(crate) struct Turn {
-    measured: Measured,
-    floor: Side,
-    /// One of its sides broke.
-    pub(crate) over: bool,
-}
-
-impl Turn {
-    pub(crate) fn new(slices: usize) -> Self {
-        let target = Side::default();
-        let measured = Measured { target, floor: None, slices, broken: None };
-        Self { measured, floor: Side::default(), over: false }
+    /// The floor's side, if it was called.
+    pub(crate) fn floor(&self) -> Option<&Side> {
+        (self.floor.total.sent > 0).then_some(&self.floor)
     }
 
-    /// The target's side so far.
-    pub(crate) const fn target(&self) -> &Side {
-        &self.measured.target
+    /// Whether one of its sides broke.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.over
     }
 
-    /// What came of it; `seen` is what was seen of the processes of both sides.
-    pub(crate) fn finish(mut self, seen: [Seen; 2]) -> Measured {
-        [self.measured.target.seen, self.floor.seen] = seen;
-        self.measured.floor = (self.floor.total.sent > 0).then_some(self.floor);
-        self.measured
+    /// Notes what was seen of the processes of both sides.
+    pub(crate) fn observe(&mut self, [target, floor]: [Seen; 2]) {
+        self.target.seen.join(&target);
+        self.floor.seen.join(&floor);
     }
 
     /// Runs one slice of one side, if there is one to run.
-    pub(crate) async fn take(
+    pub(crate) async fn slice(
         &mut self,
-        pair: &mut Pair<'_>,
+        (target, floor): (&mut Fleet, Option<&mut Fleet>),
         is_target: bool,
         phase: impl FnOnce() -> Phase,
     ) -> bool {
         if self.over {
             return false;
         }
-        let why = match (is_target, &mut pair.floor) {
-            (true, _) => self.measured.target.take(pair.target, phase).await,
+        let why = match (is_target, floor) {
+            (true, _) => self.target.take(target, phase).await,
             (false, Some(floor)) => self.floor.take(floor, phase).await,
             (false, None) => return false,
         };
         self.over = why.is_some();
-        self.measured.broken = why.filter(|_| is_target);
+        self.broken = why.filter(|_| is_target);
         true
     }
 }
@@ -209,14 +148,14 @@ fn per_call(amount: u64, calls: u64) -> Option<f64> {
 
 /// What a slice has to do.
 #[derive(Clone, Debug)]
-struct Share {
-    until: Until,
+pub(crate) struct Share {
+    pub(crate) until: Until,
     /// An open loop only. Target and floor get the same.
-    schedule: Option<Schedule>,
+    pub(crate) schedule: Option<Schedule>,
 }
 
 /// What each slice has to do, the arrivals going on from slice to slice.
-fn shares(plan: &Plan) -> Vec<Share> {
+pub(crate) fn shares(plan: &Plan) -> Vec<Share> {
     let course = plan.course();
     let (mut time_before, mut calls_before) = (Duration::ZERO, 0);
     let share = |(index, until)| {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use crate::client::{Opening, Speak};
-use crate::load::{Course, NUMBER, Template};
-use crate::results::{Arrivals, Shape, Spacing, Think};
+use crate::load::{Course, NUMBER, Template, a_duration};
+pub use crate::load::{DURATION_MAX, RATE_PER_S_MAX};
+use crate::results::{Arrivals, Shape, Think};
 use crate::spec::{Field, SpecError, Until};
 
 /// Most calls in flight per session. More would measure our own queue, not the server.
@@ -17,12 +18,6 @@ pub const SESSIONS_MAX: usize = 256;
 
 /// Most calls in flight of an open loop over all its sessions, unless a plan says otherwise.
 const OPEN_IN_FLIGHT: usize = 1024;
-
-/// Highest rate of an open loop, in calls per second: more than one thread can begin.
-pub const RATE_PER_S_MAX: f64 = 1e6;
-
-/// Longest measurement or timeout: the range of the histogram.
-pub const DURATION_MAX: Duration = Duration::from_secs(3600);
 
 /// Most kinds of calls in a mix.
 pub const TOOLS_MAX: usize = 256;
@@ -137,7 +132,7 @@ impl Plan {
     pub fn validate(&self) -> Result<(), SpecError> {
         in_range(Field::Concurrency, self.concurrency, CONCURRENCY_MAX)?;
         in_range(Field::Sessions, self.sessions, SESSIONS_MAX)?;
-        self.arrivals.as_ref().map_or(Ok(()), arrivals_in_range)?;
+        self.arrivals.as_ref().map_or(Ok(()), Arrivals::check)?;
         match self.until {
             Until::Calls(0) => return Err(SpecError::value(Field::Requests, 0, "1 or more")),
             Until::Elapsed(time) => a_duration(Field::Duration, time)?,
@@ -190,34 +185,6 @@ impl Plan {
     }
 }
 
-fn arrivals_in_range(arrivals: &Arrivals) -> Result<(), SpecError> {
-    let rates = || format!("more than 0 to {RATE_PER_S_MAX:.0} calls/s");
-    let possible = |rate: f64| (0.0..=RATE_PER_S_MAX).contains(&rate);
-    let mean = arrivals.rate_per_s();
-    let fits = mean > 0.0 && possible(mean);
-    match arrivals.shape {
-        Shape::Rate { per_s } if !fits => Err(SpecError::value(Field::Rate, per_s, rates())),
-        Shape::Ramp { from_per_s: from, to_per_s: to }
-            if !(fits && possible(from) && possible(to)) =>
-        {
-            Err(SpecError::value(Field::Ramp, format!("{from}..{to}"), rates()))
-        }
-        Shape::Burst { calls, every_ns } => {
-            a_duration(Field::Burst, Duration::from_nanos(every_ns))?;
-            if arrivals.spacing == Spacing::Poisson {
-                let what = ["got poisson with ".into(), Field::Burst.into()];
-                let takes = "; it takes constant: the calls of a burst come at once";
-                return Err(SpecError::new(Field::Arrivals, what).with(takes));
-            }
-            if !fits {
-                return Err(SpecError::value(Field::Burst, format!("{calls} calls"), rates()));
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
 fn in_range(field: Field, value: usize, max: usize) -> Result<(), SpecError> {
     match value {
         value if (1..=max).contains(&value) => Ok(()),
@@ -225,16 +192,10 @@ fn in_range(field: Field, value: usize, max: usize) -> Result<(), SpecError> {
     }
 }
 
-fn a_duration(field: Field, time: Duration) -> Result<(), SpecError> {
-    if time < Duration::from_millis(1) || time > DURATION_MAX {
-        return Err(SpecError::value(field, format!("{time:?}"), "1ms to 1h"));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Spacing;
 
     fn raw(json: &str) -> Option<Box<RawValue>> {
         Some(RawValue::from_string(json.to_owned()).unwrap())

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use crate::client::Target;
-use crate::control::{Control, Stage};
+use crate::control::{Control, Stage, unless_stopped};
 use crate::error::Error;
 use crate::floor::Floor;
-use crate::job::{Entry, Job, Ready};
-use crate::load::sharpen;
-use crate::measure::{Measured, Pair};
+use crate::load::{Phase, Show, sharpen};
+use crate::measure::{Trial, shares};
+use crate::observe::Observer;
 use crate::pin::{Affinity, pin};
 use crate::plan::Plan;
 use crate::results::Run;
+use crate::rig::{Rig, Subject};
 
 /// Measures a target, and the floor beside it. Blocks until it is done; meant for a thread that does
 /// nothing else, outside of any async runtime.
@@ -26,8 +27,8 @@ pub fn run(
     control: &Arc<Control>,
 ) -> Result<Run, Error> {
     let (target, floor) = (target.clone(), floor.clone());
-    let entry = Entry { target, floor, speak: plan.speak };
-    let mut runs = run_together(plan, &[entry], control)?;
+    let subject = Subject { target, floor, speak: plan.speak };
+    let mut runs = run_together(plan, &[subject], control)?;
     runs.pop().unwrap_or(Err(Error::Interrupted))
 }
 
@@ -38,13 +39,12 @@ pub fn run(
 /// Only what concerns all of them: the plan, or this machine.
 pub fn run_together(
     plan: &Plan,
-    entries: &[Entry],
+    subjects: &[Subject],
     control: &Arc<Control>,
 ) -> Result<Vec<Result<Run, Error>>, Error> {
     plan.validate()?;
     on_generator(plan, control, async |affinity| {
-        let jobs: Vec<_> = entries.iter().map(|entry| Job::new(plan, entry, control)).collect();
-        Box::pin(together(plan, &jobs, control, affinity)).await
+        Box::pin(together(plan, subjects, control, affinity)).await
     })
 }
 
@@ -89,61 +89,77 @@ fn on_this_thread<T>(
 
 async fn together(
     plan: &Plan,
-    jobs: &[Job],
+    subjects: &[Subject],
     control: &Arc<Control>,
     affinity: Option<Affinity>,
 ) -> Vec<Result<Run, Error>> {
-    let mut readies = Vec::new();
-    for job in jobs {
-        readies.push(unless_stopped(control, job.prepare()).await);
+    let mut rigs = Vec::new();
+    for subject in subjects {
+        let opening = Rig::open(plan, subject, control, affinity.clone());
+        rigs.push(unless_stopped(control, opening).await);
     }
     control.enter(Stage::WarmingUp);
-    for (job, ready) in jobs.iter().zip(&mut readies) {
-        if let Ok(ready) = ready {
-            job.warm_up(ready).await;
-        }
+    for rig in rigs.iter_mut().flatten() {
+        rig.warm_up().await;
     }
-    let mut measured = Vec::new();
-    let fit = |ready: &&mut Ready| ready.broken.is_none() && !control.is_stopped();
-    let mut pairs: Vec<_> = readies.iter_mut().flatten().filter(fit).map(Ready::pair).collect();
-    if !pairs.is_empty() {
+    let fit = |rig: &&mut Rig| rig.broken.is_none() && !control.is_stopped();
+    let mut fit: Vec<_> = rigs.iter_mut().flatten().filter(fit).collect();
+    let mut trials = Vec::new();
+    if !fit.is_empty() {
         control.enter(Stage::Measuring);
-        measured = Measured::take(plan, &mut pairs, control, affinity).await;
+        trials = measure(plan, &mut fit, control, affinity).await;
     }
-    drop(pairs);
     control.enter(Stage::Finishing);
-    let (mut measured, mut runs) = (measured.into_iter(), Vec::new());
-    for (job, ready) in jobs.iter().zip(readies) {
-        runs.push(match ready {
+    let (mut trials, mut runs) = (trials.into_iter(), Vec::new());
+    for rig in rigs {
+        runs.push(match rig {
             Err(error) => Err(error),
-            Ok(ready) => {
-                let measured = if ready.broken.is_none() { measured.next() } else { None };
-                job.finish(ready, measured).await
+            Ok(rig) => {
+                let trial = if rig.broken.is_none() { trials.next() } else { None };
+                rig.finish(trial).await
             }
         });
     }
     runs
 }
 
-/// One target that is measured, in turns with its floor.
-impl Ready {
-    pub(crate) fn pair(&mut self) -> Pair<'_> {
-        Pair { target: &mut self.fleet, floor: self.floor.as_mut() }
-    }
-}
-
-/// The result of `work`, unless the user stops it first.
-pub(crate) async fn unless_stopped<T>(
-    control: &Control,
-    work: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    let mut work = std::pin::pin!(work);
-    let mut stopped = std::pin::pin!(control.stopped());
-    std::future::poll_fn(|cx| {
-        if let std::task::Poll::Ready(done) = work.as_mut().poll(cx) {
-            return std::task::Poll::Ready(done);
+/// Runs the slices of a plan on every rig in turn; gives a trial for each. Each round begins with another
+/// rig, and each rig's turn with its other side. One that breaks is left out from then on.
+async fn measure(
+    plan: &Plan,
+    rigs: &mut [&mut Rig],
+    control: &Arc<Control>,
+    affinity: Option<Affinity>,
+) -> Vec<Trial> {
+    let shares = shares(plan);
+    let gauges = rigs.iter().flat_map(|rig| rig.gauges()).collect();
+    let observer = Observer::start(gauges, control, affinity);
+    let sides = rigs.iter().map(|rig| if rig.floor.is_some() { 2 } else { 1 });
+    let of = shares.len() as u64 * sides.sum::<u64>();
+    let new = |rig: &&mut Rig| Trial::new(rig.plan.clone(), shares.len());
+    let mut trials: Vec<_> = rigs.iter().map(new).collect();
+    let mut index = 0;
+    'rounds: for (round, share) in shares.iter().enumerate() {
+        let order = (0..rigs.len()).map(|at| (at + round) % rigs.len().max(1));
+        for at in order.collect::<Vec<_>>() {
+            let (Some(rig), Some(trial)) = (rigs.get_mut(at), trials.get_mut(at)) else {
+                continue;
+            };
+            for is_target in [round % 2 == 0, round % 2 == 1] {
+                let show = Show::Part { index, of, calls: is_target };
+                let phase = || {
+                    let phase = Phase::new(share.until, plan.timeout, show, Arc::clone(control));
+                    phase.paced(share.schedule.clone(), plan.may_spin())
+                };
+                index += u64::from(trial.slice(rig.fleets(), is_target, phase).await);
+                if control.is_stopped() {
+                    break 'rounds;
+                }
+            }
         }
-        stopped.as_mut().poll(cx).map(|()| Err(Error::Interrupted))
-    })
-    .await
+    }
+    let mut seen = observer.finish().into_iter();
+    let mut next = || seen.next().unwrap_or_default();
+    trials.iter_mut().for_each(|trial| trial.observe([next(), next()]));
+    trials
 }

@@ -7,7 +7,7 @@ use crate::control::Control;
 use crate::load::{Fleet, Phase, Schedule, Show};
 use crate::plan::Plan;
 use crate::record;
-use crate::results::{Shape, Warmup};
+use crate::results::Warmup;
 use crate::spec::Until;
 
 /// Windows that are compared: the first half of them with the second.
@@ -64,11 +64,8 @@ fn window(plan: &Plan, start: Duration, index: usize) -> (Until, Option<Schedule
             (Until::Calls(calls), schedule)
         }
         Until::Elapsed(base) => {
-            // Each window of bursts has one.
-            let least = match plan.arrivals.map(|arrivals| arrivals.shape) {
-                Some(Shape::Burst { every_ns, .. }) => Duration::from_nanos(every_ns),
-                _ => Duration::from_millis(1),
-            };
+            let least = plan.arrivals.map(|arrivals| arrivals.window_min());
+            let least = least.unwrap_or(Duration::from_millis(1));
             let time = (base / WINDOWS as u32).max(least);
             let schedule = course.map(|course| Schedule::within(course, start, time, slice));
             (Until::Elapsed(time), schedule)

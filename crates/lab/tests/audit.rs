@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use mcplane_lab::lint::{Audit, RULES, Severity, lint};
 use mcplane_lab::report::Style;
+use mcplane_lab::results::{campaign, text};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -109,30 +110,40 @@ fn the_wrong_ratio_is_explained_by_the_right_one() {
     assert!(finding.numbers.contains("of throughput it is 5.82"), "{}", finding.numbers);
 }
 
-#[test]
-fn our_own_results_hold() {
-    let mut files = 0;
+/// Every result of `bench/results`, with its name.
+fn ours() -> Vec<(String, String)> {
+    let mut all = Vec::new();
     for host in fs::read_dir(root().join("bench/results")).unwrap() {
         for file in fs::read_dir(host.unwrap().path()).unwrap() {
             let path = file.unwrap().path();
-            if path.extension().is_none_or(|ending| ending != "json") {
-                continue;
+            if path.extension().is_some_and(|ending| ending == "gz") {
+                let text = text(fs::File::open(&path).unwrap(), 64 << 20).unwrap();
+                let named = |(name, text)| (format!("{}#{name}", path.display()), text);
+                all.extend(campaign(&text).unwrap().into_iter().map(named));
             }
-            let audit = lint(&fs::read_to_string(&path).unwrap()).unwrap();
-            assert!(audit.is_sound(), "{}: {:?}", path.display(), audit.findings.first());
-            assert!(audit.figures > 20, "{}", path.display());
-            files += 1;
         }
     }
-    assert!(files > 20, "{files}");
+    all
+}
+
+#[test]
+fn our_own_results_hold() {
+    let all = ours();
+    for (name, text) in &all {
+        let audit = lint(text).unwrap();
+        assert!(audit.is_sound(), "{name}: {:?}", audit.findings.first());
+        assert!(audit.figures > 20, "{name}");
+    }
+    assert!(all.len() > 300, "{}", all.len());
 }
 
 /// One figure of a sound report changed, and the rule that must see it.
 #[test]
 fn our_own_result_with_a_changed_figure_does_not() {
-    let path = "bench/results/2026-11-21-linux-x86_64-2-cores/mcplane-2.json";
-    let report: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(root().join(path)).unwrap()).unwrap();
+    let all = ours();
+    let name = "2026-11-21-linux-x86_64-2-cores/stdio.jsonl.gz#mcplane-2";
+    let (_, text) = all.iter().find(|(of, _)| of.ends_with(name)).unwrap();
+    let report: serde_json::Value = serde_json::from_str(text).unwrap();
     let changes = [
         ("/runs/0/results/throughput_per_s", 3.0, "total"),
         ("/runs/0/results/latency/mean_ns", 30.0, "mean-bounds"),
@@ -143,7 +154,8 @@ fn our_own_result_with_a_changed_figure_does_not() {
     for (pointer, by, rule) in changes {
         let mut changed = report.clone();
         let figure = changed.pointer_mut(pointer).unwrap();
-        *figure = serde_json::json!(figure.as_f64().unwrap() * by);
+        let value = figure.as_f64().unwrap() * by;
+        *figure = if figure.is_u64() { (value as u64).into() } else { value.into() };
         let audit = lint(&changed.to_string()).unwrap();
         let seen = audit.findings.iter().any(|f| f.rule == rule && f.severity != Severity::Unclear);
         assert!(seen, "{pointer}: {:?}", audit.findings);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use mcplane_lab::results::Run;
 use mcplane_lab::{
-    Address, Control, Entry, Error, Errors, Floor, Plan, Remote, Speak, Target, Until, run,
+    Address, Control, Error, Errors, Floor, Plan, Remote, Speak, Subject, Target, Until, run,
     run_together,
 };
 use net::{Act, Kind, Server};
@@ -240,10 +240,10 @@ fn several_targets_are_measured_in_turns_and_one_that_fails_does_not_stop_them()
     let nowhere = Remote::new(Address::parse("tcp://127.0.0.1:1", false).unwrap());
     let targets =
         [good.target(), Target::Remote(Box::new(nowhere)), mortal.target(), lines.target()];
-    let entry = |target| Entry { target, floor: Floor::Off, speak: Speak::Auto };
+    let subject = |target| Subject { target, floor: Floor::Off, speak: Speak::Auto };
     let sliced = Plan { slices: 4, ..plan(400) };
     let control = Arc::new(Control::default());
-    let runs = run_together(&sliced, &targets.map(entry), &control).unwrap();
+    let runs = run_together(&sliced, &targets.map(subject), &control).unwrap();
     let [good, nowhere, mortal, lines] = &runs[..] else { panic!("{}", runs.len()) };
     for run in [good, lines] {
         let run = run.as_ref().unwrap();

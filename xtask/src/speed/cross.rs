@@ -13,8 +13,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use super::campaign::Campaign;
 use super::serving::Serving;
-use super::{folder, words};
+use super::words;
 use crate::run::{cargo, output, run, step};
 
 /// Rounds; the quantile of Student's t below belongs to them.
@@ -92,8 +93,7 @@ type Seen = [f64; 2];
 pub fn cross(root: &Path) -> anyhow::Result<()> {
     let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
     step("release build", || run(&mut cargo(root, &build)))?;
-    let folder = folder(root)?;
-    fs::create_dir_all(&folder)?;
+    let campaign = Campaign::begin(root, "cross")?;
     let server = format!(
         "target/release/mcplane fixture --workers {CONNECTIONS} --transport http --accept-rate 0 \
          --listen {}",
@@ -121,13 +121,11 @@ pub fn cross(root: &Path) -> anyhow::Result<()> {
                 })
             })
         });
-        let file = folder.join(format!("cross-{}.json", load.tool));
+        let file = campaign.file(&format!("cross-{}", load.tool));
         fs::write(file, serde_json::to_vec_pretty(&rows.collect::<Vec<_>>())?)?;
         summarise(&mut summary, load, &others, &rounds);
     }
-    fs::write(folder.join("summary-cross.md"), &summary)?;
-    println!("{summary}\nraw data: {}", folder.display());
-    Ok(())
+    campaign.publish(&summary)
 }
 
 /// Rounds, each with every generator once.

@@ -13,9 +13,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use super::campaign::Campaign;
+use super::median;
 use super::peers::{Kind, Payload, Subject, install, subjects};
 use super::serving::Serving;
-use super::{folder, median};
 use crate::run::{cargo, run, step};
 
 /// Rounds: medians of an odd number.
@@ -53,8 +54,7 @@ pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
     let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
     step("release build", || run(&mut cargo(root, &build)))?;
     let missing = step("packages of the peers", || Ok(install(root)))?;
-    let folder = folder(root)?;
-    fs::create_dir_all(&folder)?;
+    let campaign = Campaign::begin(root, "gateway")?;
     let mut rows = rows();
     for row in &mut rows {
         let missed = missing.iter().find(|(package, _)| *package == row.subject.package);
@@ -69,17 +69,14 @@ pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
             let pinned = if row.pinned { "-pinned" } else { "" };
             let size = row.payload.suffix();
             let name = format!("gateway-{}{size}{pinned}-{}", row.subject.name, round + 1);
-            let file = folder.join(format!("{name}.json"));
+            let file = campaign.file(&name);
             match step(&name, || measure(root, row, &file)) {
                 Ok(found) => row.rounds.iter_mut().zip(found).for_each(|(all, one)| all.push(one)),
                 Err(error) => row.trouble = Some(format!("round {}: {error:#}", round + 1)),
             }
         }
     }
-    let summary = summary(&rows, rounds);
-    fs::write(folder.join("summary-gateway.md"), &summary)?;
-    println!("{summary}\nraw data: {}", folder.display());
-    Ok(())
+    campaign.publish(&summary(&rows, rounds))
 }
 
 /// Every gateway on all cores, and the relays and ours on one core as well, there also with large

@@ -10,8 +10,9 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use serde_json::Value;
 
+use super::campaign::Campaign;
+use super::median;
 use super::serving::Serving;
-use super::{folder, median};
 use crate::run::{cargo, run, step};
 
 const ROUNDS: usize = 3;
@@ -39,8 +40,7 @@ type Rungs = [[(Vec<[f64; 3]>, f64); IN_FLIGHT.len()]; WORKERS.len()];
 pub fn ladder(root: &Path) -> anyhow::Result<()> {
     let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
     step("release build", || run(&mut cargo(root, &build)))?;
-    let folder = folder(root)?;
-    fs::create_dir_all(&folder)?;
+    let campaign = Campaign::begin(root, "ladder")?;
     let mut found: Vec<Rungs> = WORK.iter().map(|_| Rungs::default()).collect();
     for round in 0..ROUNDS {
         for (work, rungs) in WORK.iter().zip(&mut found) {
@@ -50,16 +50,13 @@ pub fn ladder(root: &Path) -> anyhow::Result<()> {
             }
             for (workers, rungs) in order {
                 let name = format!("ladder-{}-{workers}-workers-{}", work.0, round + 1);
-                let file = folder.join(format!("{name}.json"));
+                let file = campaign.file(&name);
                 step(&name, || measure(root, work, *workers, &file))?;
                 read(&file, rungs)?;
             }
         }
     }
-    let summary = summary(&found);
-    fs::write(folder.join("summary-ladder.md"), &summary)?;
-    println!("{summary}\nraw data: {}", folder.display());
-    Ok(())
+    campaign.publish(&summary(&found))
 }
 
 fn measure(

@@ -4,6 +4,7 @@
 //! one core. Each run has slices of the floor in turns with its own. What is printed are medians
 //! over the rounds.
 
+mod campaign;
 mod cross;
 mod gateway;
 mod ladder;
@@ -14,7 +15,7 @@ mod serving;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::interop;
-use crate::run::{cargo, output, run, step};
+use crate::run::{cargo, run, step};
+use campaign::Campaign;
 pub use cross::cross;
 pub use gateway::{ROUNDS_DEFAULT as GATEWAY_ROUNDS_DEFAULT, gateway};
 pub use ladder::ladder;
@@ -76,8 +78,7 @@ pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
         Over::Stdio => over_stdio(),
         Over::Http => over_http(),
     };
-    let folder = folder(root)?;
-    fs::create_dir_all(&folder)?;
+    let campaign = Campaign::begin(root, if over == Over::Http { "http" } else { "stdio" })?;
     let mut figures = vec![Vec::new(); servers.len() * 2];
     for round in 0..rounds {
         let mut order: Vec<usize> = (0..servers.len()).collect();
@@ -86,7 +87,7 @@ pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
         }
         for at in order {
             let Some(server) = servers.get(at) else { continue };
-            let file = folder.join(format!("{}-{}.json", server.name, round + 1));
+            let file = campaign.file(&format!("{}-{}", server.name, round + 1));
             step(&format!("round {} {}", round + 1, server.name), || measure(root, server, &file))?;
             forget_root(root, &file)?;
             for (way, found) in read(&file)?.into_iter().enumerate() {
@@ -96,11 +97,7 @@ pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
             }
         }
     }
-    let summary = summary(over, &servers, &figures, rounds);
-    let name = if over == Over::Http { "summary-http.md" } else { "summary.md" };
-    fs::write(folder.join(name), &summary)?;
-    println!("{summary}\nraw data: {}", folder.display());
-    Ok(())
+    campaign.publish(&summary(over, &servers, &figures, rounds))
 }
 
 /// Their paths are those seen from the workspace, so that the raw data names no machine's folders.
@@ -281,24 +278,13 @@ fn summary(over: Over, servers: &[Server], figures: &[Vec<Figures>], rounds: usi
             );
         }
     }
-    let _ = writeln!(out, "\n{note} Each file holds its run's environment.");
+    let _ = writeln!(out, "\n{note} Each result holds its run's environment.");
     out
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-/// `bench/results/<date>-<host>`.
-fn folder(root: &Path) -> anyhow::Result<PathBuf> {
-    let text = |command: &mut Command| -> anyhow::Result<String> {
-        Ok(String::from_utf8_lossy(&output(command)?).trim().to_owned())
-    };
-    let date = text(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
-    let cores = std::thread::available_parallelism()?;
-    let kind = text(Command::new("uname").args(["-sm"]))?.to_lowercase().replace(' ', "-");
-    Ok(root.join("bench/results").join(format!("{date}-{kind}-{cores}-cores")))
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use super::campaign::Campaign;
+use super::median;
 use super::peers::{Subject, subjects};
 use super::serving::Serving;
-use super::{folder, median};
 use crate::run::{cargo, run, step};
 
 const ROUNDS: usize = 5;
@@ -35,8 +36,7 @@ type Round = [f64; 3];
 pub fn overload(root: &Path) -> anyhow::Result<()> {
     let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
     step("release build", || run(&mut cargo(root, &build)))?;
-    let folder = folder(root)?;
-    fs::create_dir_all(&folder)?;
+    let campaign = Campaign::begin(root, "overload")?;
     let all = subjects().into_iter().filter(|subject| SUBJECTS.contains(&subject.name));
     let mut rows: Vec<(Subject, Vec<Round>)> = all.map(|subject| (subject, Vec::new())).collect();
     for round in 0..ROUNDS {
@@ -46,13 +46,10 @@ pub fn overload(root: &Path) -> anyhow::Result<()> {
         }
         for (subject, rounds) in order {
             let name = format!("overload-{}-{}", subject.name, round + 1);
-            rounds.push(step(&name, || measure(root, subject, &folder.join(&name)))?);
+            rounds.push(step(&name, || measure(root, subject, &campaign.file(&name)))?);
         }
     }
-    let summary = summary(&rows);
-    fs::write(folder.join("summary-overload.md"), &summary)?;
-    println!("{summary}\nraw data: {}", folder.display());
-    Ok(())
+    campaign.publish(&summary(&rows))
 }
 
 fn measure(root: &Path, subject: &Subject, stem: &Path) -> anyhow::Result<Round> {
@@ -71,10 +68,8 @@ fn load(
     stem: &Path,
     (name, load): (&str, &[&str]),
 ) -> anyhow::Result<[f64; 2]> {
-    let file = stem.with_file_name(format!(
-        "{}-{name}.json",
-        stem.file_name().unwrap_or_default().to_string_lossy()
-    ));
+    let named = stem.file_stem().unwrap_or_default().to_string_lossy();
+    let file = stem.with_file_name(format!("{named}-{name}.json"));
     let mut bench = Command::new("taskset");
     bench
         .current_dir(root)

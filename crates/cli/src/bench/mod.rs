@@ -113,7 +113,7 @@ fn ended(asked: &Asked, outcome: &Outcome) -> ExitCode {
 /// Writes what was measured, and what could not be: files first, then stdout, whose reader may have
 /// gone away. Without a measurement nothing is written for people.
 fn publish(asked: &Asked, report: &Report) -> anyhow::Result<()> {
-    let measured = !report.runs.is_empty() || report.cold_start.is_some();
+    let measured = !report.runs.is_empty() || report.cold_start().is_some();
     if !measured && report.missing.is_empty() {
         return Ok(());
     }

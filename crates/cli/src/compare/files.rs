@@ -69,9 +69,9 @@ pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     }
     let mut files = Vec::new();
     for path in &args.targets {
-        let read = input::read(path.as_ref(), input::RESULT_BYTES_MAX)
+        let read = input::result(path.as_ref())
             .map_err(|error| error.to_string())
-            .and_then(|text| Recorded::parse(text.as_bytes()).map_err(|error| error.to_string()));
+            .and_then(|text| Recorded::parse(&text).map_err(|error| error.to_string()));
         match read {
             Ok(read) => files.push((path.as_str(), read)),
             Err(wrong) => return Ok(complain(&format!("{path}: {wrong}"), 2)),

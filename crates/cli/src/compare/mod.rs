@@ -164,14 +164,15 @@ fn words(wrong: &ContestError) -> String {
 
 /// Whether this names a file of results, be it there or not.
 fn is_result(target: &str) -> bool {
-    let path = Path::new(target);
+    let file = target.rsplit_once('#').map_or(target, |(file, _)| file);
     let is_word = !target.contains(char::is_whitespace) && !Address::is_written(target);
-    path.extension().is_some_and(|extension| extension == "json") && (is_word || path.is_file())
+    let endings = [".json", ".json.gz", ".jsonl", ".jsonl.gz"];
+    endings.iter().any(|ending| file.ends_with(ending)) && (is_word || Path::new(file).is_file())
 }
 
 /// Files first, then stdout, whose reader may have gone away.
 fn publish(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
-    let document = Document::of_contest(contest)?;
+    let document = Document::of_contest(contest);
     if args.outputs.write_with(&document, args.json.as_deref(), contest)? {
         return Ok(());
     }
@@ -214,7 +215,9 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_still_no_command() {
-        assert!(is_result("/nowhere/base.json"));
+        for target in ["/nowhere/base.json", "base.json.gz", "all.jsonl.gz#one"] {
+            assert!(is_result(target), "{target}");
+        }
         for target in ["server", "node server.json", "http://a/b.json", "unix:/tmp/s.json"] {
             assert!(!is_result(target), "{target}");
         }

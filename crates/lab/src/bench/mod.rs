@@ -94,12 +94,12 @@ impl Outcome {
     #[must_use]
     pub fn holds(&self, spec: &Spec) -> Option<bool> {
         let report = &self.report;
-        match (&report.limit, &spec.assert) {
+        match (report.limit(), &spec.assert) {
             (Some(found), _) if found.unfinished.is_some() => None,
             (Some(found), _) => Some(found.limit_per_s.is_some()),
             (None, Some(_)) => report.holds(),
             (None, None) => {
-                let failed = report.cold_start.as_ref().is_some_and(|cold| cold.failed > 0);
+                let failed = report.cold_start().is_some_and(|cold| cold.failed > 0);
                 Some(report.runs.iter().all(Run::is_clean) && !failed)
             }
         }
@@ -169,7 +169,7 @@ impl Bench<'_> {
                 self.control.show("ladder");
                 climb(plan, steps, target, &self.floor(target), self.control).map(
                     |(runs, ladder)| {
-                        report.ladder = Some(ladder);
+                        report.measured = ladder.into();
                         runs
                     },
                 )
@@ -177,7 +177,7 @@ impl Bench<'_> {
             Mode::Limit(plan, conditions) => {
                 self.control.show("finding the limit");
                 find_limit(plan, conditions, target, self.control).map(|(runs, found)| {
-                    report.limit = Some(found);
+                    report.measured = found.into();
                     runs
                 })
             }
@@ -190,7 +190,7 @@ impl Bench<'_> {
                     _ => Fresh::Target(target.clone()),
                 };
                 cold_start(plan, &fresh, *starts, self.control).map(|cold| {
-                    report.cold_start = Some(cold);
+                    report.measured = cold.into();
                     Vec::new()
                 })
             }

@@ -6,9 +6,9 @@ use super::{Bench, Outcome};
 use crate::client::{Served, Speak, Target, Transport};
 use crate::error::Error;
 use crate::floor::{Floor, socket_path};
-use crate::job::Entry;
 use crate::plan::Plan;
 use crate::results::{Environment, Missing, Report, Run};
+use crate::rig::Subject;
 use crate::run::run_together;
 
 /// Each transport and the revision it is spoken in. Where a revision decides nothing but the
@@ -31,10 +31,10 @@ impl Bench<'_> {
         let (mut runs, mut missing, mut failed) = (Vec::new(), Vec::new(), None);
         let socket = socket_path("fixture");
         let listen = format!("unix:{}", socket.display());
-        let entries = WAYS.map(|way| self.entry(way, &listen));
+        let subjects = WAYS.map(|way| self.subject(way, &listen));
         for plan in plans {
             self.control.show(format!("every transport × {}", plan.concurrency));
-            match run_together(plan, &entries, self.control) {
+            match run_together(plan, &subjects, self.control) {
                 Ok(outcomes) => sort(plan, outcomes, &mut runs, &mut missing),
                 Err(error) => failed = Some(error),
             }
@@ -53,7 +53,7 @@ impl Bench<'_> {
     }
 
     /// The server over one transport; `socket` is where it listens if that is a socket's path.
-    fn entry(&self, (way, revision): (&str, &str), socket: &str) -> Entry {
+    fn subject(&self, (way, revision): (&str, &str), socket: &str) -> Subject {
         let listening = |transport: Transport, at: &str| {
             let command: Command = (self.built_in.listening)(transport, at);
             Target::Served(Served { command, transport })
@@ -70,7 +70,7 @@ impl Bench<'_> {
         };
         let floor: Floor = self.floor(&target);
         // The names above are those of revisions.
-        Entry { target, floor, speak: revision.parse().unwrap_or(Speak::Auto) }
+        Subject { target, floor, speak: revision.parse().unwrap_or(Speak::Auto) }
     }
 }
 

@@ -3,8 +3,13 @@
 //! The probe is `server/discover`, which every server of 2026-07-28 answers; whatever else comes
 //! back leads to `initialize`. A process that dies of the probe is started again. An HTTP endpoint
 //! that knows neither is asked for the event stream of HTTP+SSE.
+//!
+//! The verdicts are the lab's own, beside those of `mcplane_proto`'s `Handshake`: that one forgives, as a
+//! client must (a revision that was asked for stands, whatever came of the probe), where the lab refuses
+//! to measure, and an instrument that shared its table could not see it wrong.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use mcplane_proto::error::Code;
@@ -22,7 +27,6 @@ use super::wire::Silence;
 use super::{Connection, Site};
 use crate::error::Error;
 use crate::text::shorten;
-use std::str::FromStr;
 
 /// Most pages of `tools/list` that are read.
 const PAGES_MAX: usize = 100;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use thiserror::Error as ThisError;
 
 use self::service::Service;
-use self::words::Subject;
+use self::words::Contestant;
 use crate::asked::Defaults;
 use crate::client::{Speak, Target};
 use crate::control::Control;
@@ -101,15 +101,15 @@ pub fn contest(
     spec: &ContestSpec,
     control: &Arc<Control>,
 ) -> Result<(Contest, Option<Error>), ContestError> {
-    let (subjects, plan) = spec.asked()?;
+    let (contestants, plan) = spec.asked()?;
     let environment = Environment::look();
-    let (sides, failed) = in_turns(&subjects, &plan, spec.pairs, control);
+    let (sides, failed) = in_turns(&contestants, &plan, spec.pairs, control);
     Ok((Contest::new(environment, spec.effect, sides), failed))
 }
 
 impl ContestSpec {
     /// The targets with their parts, and the plan of a run.
-    fn asked(&self) -> Result<(Vec<(Subject, Role)>, Plan), ContestError> {
+    fn asked(&self) -> Result<(Vec<(Contestant, Role)>, Plan), ContestError> {
         if !(PAIRS_MIN..=PAIRS_MAX).contains(&self.pairs) {
             return Err(ContestError::Pairs(self.pairs));
         }
@@ -117,9 +117,9 @@ impl ContestSpec {
         if !(2..=TARGETS_MAX).contains(&targets) {
             return Err(ContestError::Targets(targets));
         }
-        let mut subjects = self.subjects().map_err(ContestError::Target)?;
-        for (at, (subject, _)) in subjects.iter_mut().enumerate() {
-            subject.speak = match self.eras.as_slice() {
+        let mut contestants = self.contestants().map_err(ContestError::Target)?;
+        for (at, (contestant, _)) in contestants.iter_mut().enumerate() {
+            contestant.speak = match self.eras.as_slice() {
                 [] => Speak::default(),
                 [all] => *all,
                 each if each.len() == targets => each.get(at).copied().unwrap_or_default(),
@@ -127,43 +127,45 @@ impl ContestSpec {
             };
         }
         if self.calibration {
-            let base = subjects.first().map(|(base, _)| (base.clone(), Role::Calibration));
-            subjects.extend(base);
+            let base = contestants.first().map(|(base, _)| (base.clone(), Role::Calibration));
+            contestants.extend(base);
         }
-        Ok((subjects, self.load.one_plan(&DEFAULTS)?))
+        Ok((contestants, self.load.one_plan(&DEFAULTS)?))
     }
 
-    fn subjects(&self) -> Result<Vec<(Subject, Role)>, String> {
-        let mut subjects = Vec::new();
+    fn contestants(&self) -> Result<Vec<(Contestant, Role)>, String> {
+        let mut contestants = Vec::new();
         for target in &self.targets {
-            let role = if subjects.is_empty() { Role::Base } else { Role::Rival };
-            subjects.push((Subject::parse(target, &self.headers)?, role));
+            let role = if contestants.is_empty() { Role::Base } else { Role::Rival };
+            contestants.push((Contestant::parse(target, &self.headers)?, role));
         }
         for gateway in &self.through {
             let server = self.targets.first().map_or("", String::as_str);
-            subjects.push((Subject::gateway(gateway, server, &self.headers)?, Role::Gateway));
+            contestants.push((Contestant::gateway(gateway, server, &self.headers)?, Role::Gateway));
         }
-        Ok(subjects)
+        Ok(contestants)
     }
 }
 
 fn in_turns(
-    subjects: &[(Subject, Role)],
+    contestants: &[(Contestant, Role)],
     plan: &Plan,
     pairs: usize,
     control: &Arc<Control>,
 ) -> (Vec<Side>, Option<Error>) {
-    let mut sides: Vec<Side> =
-        subjects.iter().map(|(subject, role)| (subject.name.clone(), *role, Vec::new())).collect();
+    let mut sides: Vec<Side> = contestants
+        .iter()
+        .map(|(contestant, role)| (contestant.name.clone(), *role, Vec::new()))
+        .collect();
     for round in 0..pairs {
-        let mut order: Vec<_> = subjects.iter().zip(&mut sides).collect();
+        let mut order: Vec<_> = contestants.iter().zip(&mut sides).collect();
         if round % 2 == 1 {
             order.reverse();
         }
-        for ((subject, _), (name, _, runs)) in order {
-            let plan = Plan { speak: subject.speak, ..after(plan, runs.first()) };
+        for ((contestant, _), (name, _, runs)) in order {
+            let plan = Plan { speak: contestant.speak, ..after(plan, runs.first()) };
             control.show(format!("{}/{pairs} {}", round + 1, shorten(name)));
-            match once(subject, &plan, control) {
+            match once(contestant, &plan, control) {
                 Ok(run) if run.interrupted => return (sides, Some(Error::Interrupted)),
                 Ok(run) => runs.push(run),
                 Err(error) => return (sides, Some(error)),
@@ -185,11 +187,11 @@ fn after(plan: &Plan, first: Option<&Run>) -> Plan {
     }
 }
 
-fn once(subject: &Subject, plan: &Plan, control: &Arc<Control>) -> Result<Run, Error> {
-    let (Some(command), Target::Remote(remote)) = (&subject.service, &subject.target) else {
-        return run(plan, &subject.target, &Floor::Off, control);
+fn once(contestant: &Contestant, plan: &Plan, control: &Arc<Control>) -> Result<Run, Error> {
+    let (Some(command), Target::Remote(remote)) = (&contestant.service, &contestant.target) else {
+        return run(plan, &contestant.target, &Floor::Off, control);
     };
-    let start = || Service::start(command, &subject.place, plan.start_timeout, control);
+    let start = || Service::start(command, &contestant.place, plan.start_timeout, control);
     let service = pinned(plan.pin, start)?.map_err(|what| Error::Unreachable { what })?;
     let remote = remote.as_ref().clone().pid(Some(service.pid()));
     let outcome = run(plan, &Target::Remote(Box::new(remote)), &Floor::Off, control);
@@ -236,8 +238,8 @@ mod tests {
     #[test]
     fn each_target_has_its_era() {
         let eras = |spec: ContestSpec| {
-            let (subjects, _) = spec.asked().unwrap();
-            subjects.into_iter().map(|(subject, _)| subject.speak).collect::<Vec<_>>()
+            let (contestants, _) = spec.asked().unwrap();
+            contestants.into_iter().map(|(contestant, _)| contestant.speak).collect::<Vec<_>>()
         };
         let (old, new) = ("legacy".parse().unwrap(), "modern".parse().unwrap());
         let base = ContestSpec { calibration: true, ..spec(&["a", "b", "c"]) };

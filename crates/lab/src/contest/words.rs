@@ -11,7 +11,7 @@ const SERVER: &str = "{server}";
 
 /// What is measured in a run.
 #[derive(Clone, Debug)]
-pub(super) struct Subject {
+pub(super) struct Contestant {
     /// As the user wrote it.
     pub(super) name: String,
     pub(super) target: Target,
@@ -30,7 +30,7 @@ enum Way {
     Listens(Box<Remote>, String),
 }
 
-impl Subject {
+impl Contestant {
     /// Reads a server.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn each_form_is_its_target() {
-        let of = |text: &str| Subject::parse(text, &[]).unwrap();
+        let of = |text: &str| Contestant::parse(text, &[]).unwrap();
         assert_eq!(of("node a.js").target.transport(), "stdio");
         assert_eq!(of("http://127.0.0.1:9/mcp").target.transport(), "http");
         assert_eq!(of("server --x @ ws").target.transport(), "ws");
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_server_goes_into_the_gateway() {
-        let of = |text: &str| Subject::gateway(text, "node 'a b.js'", &[]).unwrap();
+        let of = |text: &str| Contestant::gateway(text, "node 'a b.js'", &[]).unwrap();
         let words = of("mcplane serve -- {server}");
         assert_eq!(words.target.transport(), "http");
         assert_eq!(
@@ -231,10 +231,10 @@ mod tests {
             ("a @ http://host/mcp", "needs a port"),
             ("ftp://x", "ftp is not spoken"),
         ] {
-            let error = Subject::parse(text, &[]).unwrap_err();
+            let error = Contestant::parse(text, &[]).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
-        let error = Subject::gateway("gw {server}", "http://x:1", &[]).unwrap_err();
+        let error = Contestant::gateway("gw {server}", "http://x:1", &[]).unwrap_err();
         assert!(error.contains("over stdio"), "{error}");
     }
 }

@@ -20,6 +20,8 @@ mod text;
 
 use serde::Serialize;
 
+use crate::results::Unread;
+
 pub use rule::RULES;
 
 /// Most findings that one audit keeps; the others are counted.
@@ -116,6 +118,9 @@ pub enum LintError {
     /// It looks like JSON and is not.
     #[error("it begins like JSON and is not JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// It is a result of ours that cannot be read.
+    #[error("it is no result of `mcplane bench` or `mcplane compare`: {0}")]
+    Result(#[from] Unread),
     /// A table has more than [`ROWS_MAX`] rows, [`COLUMNS_MAX`] columns or [`SIDES_MAX`] sides.
     #[error(
         "a table has more than {ROWS_MAX} rows, {COLUMNS_MAX} columns, or {SIDES_MAX} kinds of \

@@ -2,6 +2,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::results::Environment;
+use crate::results::tests::sample;
 
 fn rules(text: &str, severity: Severity) -> Vec<(&'static str, usize)> {
     let audit = lint(text).unwrap();
@@ -236,22 +238,26 @@ fn closed() -> Value {
         json!({"calls_ok": 400, "wall_ns": 10_000_000_000_u64, "throughput_per_s": 40.0,
             "p50_ns": 20_000_000, "p99_ns": p99_ns})
     };
-    json!({
-        "target": {"target": "server --delay 20ms"}, "plan": {"concurrency": 1},
-        "results": {
-            "calls_sent": 800, "calls_ok": 800, "calls_unfinished": 0, "errors": {"timeout": 0},
-            "wall_ns": 20_000_000_000_u64, "throughput_per_s": 40.0, "in_flight_mean": 0.9,
-            "latency": {"count": 800, "min_ns": 5_000_000, "mean_ns": 22_500_000.0,
-                "p50_ns": 20_000_000, "max_ns": 60_000_000},
-            "open": null, "slices": [slice(40_000_000), slice(41_000_000)],
-        },
-    })
+    let mut run = serde_json::to_value(sample(800, false)).unwrap();
+    run["target"]["target"] = json!("server --delay 20ms");
+    let figures = json!({
+        "wall_ns": 20_000_000_000_u64, "throughput_per_s": 40.0, "in_flight_mean": 0.9,
+        "latency": {"count": 800, "min_ns": 5_000_000, "mean_ns": 22_500_000.0,
+            "p50_ns": 20_000_000, "max_ns": 60_000_000},
+        "slices": [slice(40_000_000), slice(41_000_000)],
+    });
+    for (key, figure) in figures.as_object().unwrap() {
+        run["results"][key] = figure.clone();
+    }
+    run
 }
 
 /// The same calls, due earlier than they could be sent.
 fn open() -> Value {
     let mut run = closed();
-    run["results"]["open"] = json!({"latency_raw": run["results"]["latency"]});
+    run["results"]["open"] = json!({"calls_due": 800, "calls_missed": 0, "calls_late": 799,
+        "late_share": 0.99, "lateness_max_ns": 1, "latency_raw": run["results"]["latency"],
+        "latency_raw_histogram": ""});
     run["results"]["latency"] = json!({"count": 800, "min_ns": 26_000_000, "mean_ns": 470_000_000.0,
         "p50_ns": 460_000_000, "max_ns": 915_000_000});
     run
@@ -260,16 +266,20 @@ fn open() -> Value {
 /// `run` with one figure multiplied.
 fn falsified(mut run: Value, pointer: &str, by: f64) -> Value {
     let figure = run.pointer_mut(pointer).unwrap();
-    *figure = json!(figure.as_f64().unwrap() * by);
+    let value = figure.as_f64().unwrap() * by;
+    *figure = if figure.is_u64() { json!(value as u64) } else { json!(value) };
     run
 }
 
 fn bench(runs: &[Value]) -> String {
-    json!({"schema": "mcplane.bench/1", "runs": runs}).to_string()
+    let environment = Environment::look();
+    json!({"schema": "mcplane.bench/1", "environment": environment, "runs": runs}).to_string()
 }
 
 fn comparison(runs: &[Value]) -> String {
-    json!({"schema": "mcplane.compare/1", "sides": [{"name": "A"}], "runs": runs}).to_string()
+    json!({"schema": "mcplane.compare/1", "environment": Environment::look(), "effect": 0.05,
+        "pairs": 1, "sides": [], "runs": runs})
+    .to_string()
 }
 
 #[test]

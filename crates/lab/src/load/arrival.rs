@@ -8,7 +8,14 @@
 use std::time::Duration;
 
 use crate::results::{Arrivals, Shape, Spacing};
+use crate::spec::{Field, SpecError};
 use crate::text::duration;
+
+/// Highest rate of an open loop, in calls per second: more than one thread can begin.
+pub const RATE_PER_S_MAX: f64 = 1e6;
+
+/// Longest measurement or timeout: the range of the histogram.
+pub const DURATION_MAX: Duration = Duration::from_secs(3600);
 
 impl Shape {
     /// `50/1s`: 50 calls every second.
@@ -34,6 +41,53 @@ impl Shape {
         let (from_per_s, to_per_s) = rates.ok_or_else(form)?;
         Ok(Self::Ramp { from_per_s, to_per_s })
     }
+}
+
+impl Arrivals {
+    /// Checks every bound.
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        let rates = || format!("more than 0 to {RATE_PER_S_MAX:.0} calls/s");
+        let possible = |rate: f64| (0.0..=RATE_PER_S_MAX).contains(&rate);
+        let mean = self.rate_per_s();
+        let fits = mean > 0.0 && possible(mean);
+        match self.shape {
+            Shape::Rate { per_s } if !fits => Err(SpecError::value(Field::Rate, per_s, rates())),
+            Shape::Ramp { from_per_s: from, to_per_s: to }
+                if !(fits && possible(from) && possible(to)) =>
+            {
+                Err(SpecError::value(Field::Ramp, format!("{from}..{to}"), rates()))
+            }
+            Shape::Burst { calls, every_ns } => {
+                a_duration(Field::Burst, Duration::from_nanos(every_ns))?;
+                if self.spacing == Spacing::Poisson {
+                    let what = ["got poisson with ".into(), Field::Burst.into()];
+                    let takes = "; it takes constant: the calls of a burst come at once";
+                    return Err(SpecError::new(Field::Arrivals, what).with(takes));
+                }
+                if !fits {
+                    return Err(SpecError::value(Field::Burst, format!("{calls} calls"), rates()));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The shortest stretch that shows what the load is: each of bursts has one.
+    pub(crate) const fn window_min(&self) -> Duration {
+        match self.shape {
+            Shape::Burst { every_ns, .. } => Duration::from_nanos(every_ns),
+            Shape::Rate { .. } | Shape::Ramp { .. } => Duration::from_millis(1),
+        }
+    }
+}
+
+/// Checks a time by what every time may be.
+pub(crate) fn a_duration(field: Field, time: Duration) -> Result<(), SpecError> {
+    if time < Duration::from_millis(1) || time > DURATION_MAX {
+        return Err(SpecError::value(field, format!("{time:?}"), "1ms to 1h"));
+    }
+    Ok(())
 }
 
 /// The shape over a run of known length.

@@ -27,7 +27,7 @@ impl Document {
                     plan.sessions,
                     results.errors.total(),
                     more(run, results),
-                    file.environment.time
+                    file.report.environment.time
                 )
             };
             row(&mut out, &bench, &run.results, &said(&run.results, &target.target));
@@ -75,7 +75,7 @@ fn kind_row(out: &mut String, bench: &str, (run, file): (&Run, &File), of: &Tool
         run.load().replace(' ', "_"),
         of.errors.total(),
         run.target.target,
-        file.environment.time
+        file.report.environment.time
     );
     let wall_ns = run.results.wall_ns;
     let speed = (wall_ns > 0).then(|| (wall_ns, of.calls_ok as f64 * 1e9 / wall_ns as f64));
@@ -84,10 +84,10 @@ fn kind_row(out: &mut String, bench: &str, (run, file): (&Run, &File), of: &Tool
 
 /// One row for each step: there are no calls per second, and of percentiles the median only.
 fn cold_rows(out: &mut String, file: &File) {
-    let Some(cold) = &file.cold_start else { return };
+    let Some(cold) = file.report.cold_start() else { return };
     let extra = format!(
         "fresh={} failed={} target={} time={}",
-        cold.fresh, cold.failed, cold.target, file.environment.time
+        cold.fresh, cold.failed, cold.target, file.report.environment.time
     );
     for (step, Spread { min_ns, median_ns, max_ns, values_ns, .. }) in cold.figures() {
         let latency = Latency {

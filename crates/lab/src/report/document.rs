@@ -3,9 +3,7 @@
 use serde_json::Value;
 
 use super::found::named;
-use crate::results::{
-    Checked, ColdStart, Contest, Environment, Found, Ladder, Latencies, Missing, Report, Run, Side,
-};
+use crate::results::{Contest, Latencies, Report, Run, Side};
 use crate::text::short;
 
 /// Most result files of one document.
@@ -35,18 +33,7 @@ pub(super) struct File {
     pub(super) name: String,
     /// All that it says, also what this version does not know.
     pub(super) raw: Value,
-    pub(super) environment: Environment,
-    pub(super) runs: Vec<Run>,
-    pub(super) missing: Vec<Missing>,
-    pub(super) ladder: Option<Ladder>,
-    pub(super) limit: Option<Found>,
-    pub(super) cold_start: Option<ColdStart>,
-    /// What became of the assertions about each run.
-    pub(super) asserted: Vec<Vec<Checked>>,
-    /// The sides of a comparison; empty in a plain result.
-    pub(super) sides: Vec<Side>,
-    /// The least effect that matters in a comparison, as a fraction.
-    pub(super) effect: Option<f64>,
+    pub(super) report: Report,
 }
 
 /// Runs that belong into one chart.
@@ -69,19 +56,13 @@ impl Document {
     /// The document of a result that is at hand.
     #[must_use]
     pub fn of(report: &Report) -> Self {
-        Self { files: vec![File::of("mcplane-bench.json", report)] }
+        Self { files: vec![File::of("mcplane-bench.json", report.clone())] }
     }
 
     /// The document of a comparison that is at hand.
-    ///
-    /// # Errors
-    /// When it holds a number that JSON does not have.
-    pub fn of_contest(contest: &Contest) -> Result<Self, ReadError> {
-        let name = "mcplane-compare.json";
-        let text = serde_json::to_string(contest);
-        let text =
-            text.map_err(|wrong| ReadError { name: name.to_owned(), why: wrong.to_string() })?;
-        Self::read([(name, text.as_str())])
+    #[must_use]
+    pub fn of_contest(contest: &Contest) -> Self {
+        Self { files: vec![File::of("mcplane-compare.json", contest.clone().into())] }
     }
 
     /// Reads results as `mcplane bench --json` and `mcplane compare --json` write them: names and
@@ -108,7 +89,11 @@ impl Document {
     /// Every run, with a name that tells it from the others of its file.
     pub(super) fn runs(&self) -> impl Iterator<Item = (String, &File, &Run)> {
         self.files.iter().flat_map(move |file| {
-            file.runs.iter().enumerate().map(move |(at, run)| (self.name(file, at, run), file, run))
+            file.report
+                .runs
+                .iter()
+                .enumerate()
+                .map(move |(at, run)| (self.name(file, at, run), file, run))
         })
     }
 
@@ -116,7 +101,7 @@ impl Document {
         let mut name = match file.side(at) {
             Some((side, turn)) => format!("{}, run {}", side.name, turn + 1),
             None => {
-                let (transport, limit) = (run.target.transport, file.limit.as_ref());
+                let (transport, limit) = (run.target.transport, file.report.limit());
                 format!("{transport} {}, {}", run.target.revision, named(run, limit))
             }
         };
@@ -141,52 +126,29 @@ impl Document {
 }
 
 impl File {
-    fn of(name: &str, report: &Report) -> Self {
-        Self {
-            name: name.to_owned(),
-            // A model of plain data always has a JSON form.
-            raw: serde_json::to_value(report).unwrap_or_default(),
-            environment: report.environment.clone(),
-            runs: report.runs.clone(),
-            missing: report.missing.clone(),
-            ladder: report.ladder.clone(),
-            limit: report.limit.clone(),
-            cold_start: report.cold_start.clone(),
-            asserted: report.asserted.clone(),
-            sides: Vec::new(),
-            effect: None,
-        }
+    fn of(name: &str, report: Report) -> Self {
+        // A model of plain data always has a JSON form.
+        let raw = serde_json::to_value(&report).unwrap_or_default();
+        Self { name: name.to_owned(), raw, report }
     }
 
     fn read(name: &str, text: &str) -> Result<Self, ReadError> {
         let error = |why: String| ReadError { name: name.to_owned(), why };
-        let raw: Value = serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
-        let (family, version) = raw
-            .get("schema")
-            .and_then(Value::as_str)
-            .and_then(|s| s.split_once('/'))
-            .unwrap_or_default();
-        match (family, version) {
-            ("mcplane.bench", "1") => {
-                let report: Report =
-                    serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
-                Ok(Self { raw, ..Self::of(name, &report) })
-            }
-            ("mcplane.compare", "1") => {
-                let Contest { environment, effect, sides, runs, .. } =
-                    serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
-                let effect = Some(effect);
-                Ok(Self { raw, sides, effect, ..Self::of(name, &Report::new(environment, runs)) })
-            }
-            ("", _) => Err(error("it names no \"schema\"".to_owned())),
-            _ => Err(error(format!("its schema {family}/{version} is not known"))),
-        }
+        let report =
+            match crate::results::File::parse(text).map_err(|wrong| error(wrong.to_string()))? {
+                crate::results::File::Report(report) => *report,
+                crate::results::File::Counts(_) => {
+                    return Err(error("it holds counts alone".to_owned()));
+                }
+            };
+        let raw = serde_json::from_str(text).map_err(|wrong| error(wrong.to_string()))?;
+        Ok(Self { name: name.to_owned(), raw, report })
     }
 
-    /// The side that a run is of, and the how-manieth of it.
+    /// The side that a run is of, and its place among the runs of that side.
     fn side(&self, at: usize) -> Option<(&Side, usize)> {
         let mut before = 0_usize;
-        self.sides.iter().find_map(|side| {
+        self.report.sides().iter().find_map(|side| {
             let turn = at.checked_sub(before)?;
             before = before.saturating_add(side.runs);
             (turn < side.runs).then_some((side, turn))
@@ -196,22 +158,22 @@ impl File {
 
 impl<'a> Group<'a> {
     fn of(file: &'a File) -> Vec<Self> {
-        if !file.sides.is_empty() {
-            let mut runs = file.runs.iter();
+        if !file.report.sides().is_empty() {
+            let mut runs = file.report.runs.iter();
             let of = |side: &Side| Load {
                 name: side.name.clone(),
                 runs: runs.by_ref().take(side.runs).collect(),
             };
-            let loads = file.sides.iter().map(of).collect();
+            let loads = file.report.sides().iter().map(of).collect();
             let about = |side: &Side| {
                 format!("{}: {} · {}", side.name, short(&side.target, 200), side.spoken)
             };
-            let about = file.sides.iter().take(16).map(about).collect();
+            let about = file.report.sides().iter().take(16).map(about).collect();
             let name = "the sides".to_owned();
             return vec![Self { name, about, loads, is_ladder: false }];
         }
         let mut groups: Vec<(_, Self)> = Vec::new();
-        for run in &file.runs {
+        for run in &file.report.runs {
             let target = &run.target;
             let key = (&target.target, target.transport, &target.revision, &run.plan.tool);
             let one = Load { name: run.load(), runs: vec![run] };

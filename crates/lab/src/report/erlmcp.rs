@@ -47,7 +47,7 @@ impl Document {
     }
 
     fn index(&self, results: &BTreeMap<String, Value>) -> Value {
-        let environment = self.files.first().map(|file| &file.environment);
+        let environment = self.files.first().map(|file| &file.report.environment);
         let workloads: Vec<_> = results.values().map(|result| &result["workload_id"]).collect();
         let wall: u64 =
             self.runs().map(|(.., run)| run.results.wall_ns).fold(0, u64::saturating_add);
@@ -90,7 +90,7 @@ fn result(file: &File, run: &Run) -> Value {
         "memory_rss_mib_per_node": of.resources.rss_bytes_max.map(mib),
         "precision": "microsecond",
         "scope": "per_node_total_rss",
-        "timestamp": file.environment.time,
+        "timestamp": file.report.environment.time,
         "erlang_version": null,
         "hostname": null,
         "errors": of.errors.total(),

@@ -26,7 +26,7 @@ impl Document {
     pub(super) fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
         for file in &self.files {
-            let of = [file.limit.as_ref().map(probes), file.cold_start.as_ref().map(starts)];
+            let of = [file.report.limit().map(probes), file.report.cold_start().map(starts)];
             for mut table in of.into_iter().flatten() {
                 if self.files.len() > 1 {
                     table.title = format!("{}: {}", file.name, table.title);
@@ -51,18 +51,18 @@ impl File {
     /// What is beside the runs in sentences.
     pub(super) fn found(&self) -> Vec<(Mood, String)> {
         let mut said = Vec::new();
-        if let Some(found) = &self.limit {
+        if let Some(found) = self.report.limit() {
             let mood = if found.limit_per_s.is_some() { Mood::Fact } else { Mood::Bad };
             let of = short(&found.conditions, 200);
             said.push((mood, format!("The highest rate with {of}: {}.", limit_text(found))));
             let ended = found.unfinished.iter();
             said.extend(ended.map(|why| (Mood::Bad, format!("The search is unfinished: {why}."))));
         }
-        if let Some(ladder) = &self.ladder {
-            let knee = knee_text(ladder, &self.runs);
+        if let Some(ladder) = self.report.ladder() {
+            let knee = knee_text(ladder, &self.report.runs);
             said.push((Mood::Fact, format!("The knee of the ladder: {knee}.")));
         }
-        if let Some(cold) = &self.cold_start {
+        if let Some(cold) = self.report.cold_start() {
             said.push((Mood::Fact, cold_text(cold)));
             said.extend(cold.interrupted().map(|text| (Mood::Bad, format!("It was {text}."))));
             if cold.failed > 0 {
@@ -215,7 +215,7 @@ mod tests {
     use crate::report::Style;
     use crate::report::tests::{HOSTILE, elements};
     use crate::results::tests::{begun_at, sample};
-    use crate::results::{Checking, Environment, Report};
+    use crate::results::{Checking, Environment, Measured, Report};
 
     fn quiet() -> Environment {
         let mut environment = Environment::look();
@@ -252,7 +252,7 @@ mod tests {
             checked: vec![checked(holds)],
         };
         let mut report = Report::new(quiet(), vec![sample(100, false)]);
-        report.limit = Some(Found {
+        report.measured = Measured::Limit(Found {
             conditions: "p99<1ms".to_owned(),
             limit_per_s,
             fails_at_per_s: Some(432.0),
@@ -308,7 +308,7 @@ mod tests {
         assert!(line("  321 holds").ends_with(" 0       0"), "{text}");
         assert!(line("  432 fails").ends_with(" 7      94"), "{text}");
         // Of random arrivals the rate is that of the calls that were due: 107 in a second.
-        let found = report.limit.as_mut().unwrap();
+        let Measured::Limit(found) = &mut report.measured else { unreachable!() };
         found.fails_at_per_s = Some(107.0);
         assert_eq!(outcome(found, &report.runs[1]), Some(false));
         found.fails_at_per_s = None;
@@ -333,11 +333,12 @@ mod tests {
     #[test]
     fn a_ladder_says_its_knee() {
         let mut report = Report::new(quiet(), vec![sample(100, false)]);
-        report.ladder = serde_json::from_value(serde_json::json!({
+        let ladder: Ladder = serde_json::from_value(serde_json::json!({
             "load": "calls_in_flight", "rungs": [], "visits": 4,
             "knee": {"load": 4.1, "throughput_per_s": 50.0, "rung": 4.0, "from_the_first": false},
         }))
         .unwrap();
+        report.measured = ladder.into();
         let [markdown, html, .., prometheus] = forms(&read(&report));
         for text in [markdown, html] {
             assert!(text.contains("The knee of the ladder: 4.10 in flight, with 50.00"), "{text}");
@@ -352,13 +353,13 @@ mod tests {
             "values_ns": [1_000_000, 2_000_000, 3_000_000],
         });
         let mut report = Report::new(quiet(), vec![]);
-        report.cold_start = serde_json::from_value(serde_json::json!({
+        let cold: ColdStart = serde_json::from_value(serde_json::json!({
             "target": "the-server", "fresh": "process", "tool": "echo", "asked": 5, "starts": 3 + failed,
             "failed": failed, "first_failure": (failed > 0).then_some(HOSTILE), "connect": null,
             "tls": null, "listens": null, "handshake": spread, "ready": spread,
             "first_call": spread,
-        }))
-        .unwrap();
+        })).unwrap();
+        report.measured = cold.into();
         report
     }
 

@@ -20,16 +20,17 @@ impl Document {
         for (at, file) in self.files.iter().enumerate() {
             let mut cases = String::new();
             let mut of = Sum::default();
-            let is_case = |other| std::ptr::eq(other, file) && file.limit.is_none();
+            let is_case = |other| std::ptr::eq(other, file) && file.report.limit().is_none();
             let runs = self.runs().filter(|(_, other, _)| is_case(*other));
             for (index, (name, _, run)) in runs.enumerate() {
-                let asserted = file.asserted.get(index).map(Vec::as_slice).unwrap_or_default();
+                let asserted =
+                    file.report.asserted.get(index).map(Vec::as_slice).unwrap_or_default();
                 case(&mut cases, &mut of, (&name, run), asserted);
             }
-            if let Some(found) = &file.limit {
+            if let Some(found) = file.report.limit() {
                 limit(&mut cases, &mut of, found);
             }
-            if let Some(cold) = &file.cold_start {
+            if let Some(cold) = file.report.cold_start() {
                 cold_start(&mut cases, &mut of, cold);
             }
             missing(&mut cases, &mut of, file);
@@ -38,7 +39,7 @@ impl Document {
             } else {
                 file.name.clone()
             };
-            let timestamp = file.environment.time.trim_end_matches('Z');
+            let timestamp = file.report.environment.time.trim_end_matches('Z');
             let _ = writeln!(
                 suites,
                 "<testsuite name=\"{}\" timestamp=\"{}\" {of}>\n{cases}</testsuite>",
@@ -239,7 +240,7 @@ fn broken(checked: &Checked) -> Option<String> {
 }
 
 fn missing(out: &mut String, sum: &mut Sum, file: &File) {
-    for missing in &file.missing {
+    for missing in &file.report.missing {
         sum.tests += 1;
         sum.errors += 1;
         let _ = writeln!(

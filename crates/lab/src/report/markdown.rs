@@ -55,7 +55,7 @@ impl Document {
             let texts = |row: Vec<Cell>| row.into_iter().map(|(text, _)| text).collect();
             table(&mut out, of.head, of.rows.into_iter().map(texts));
         }
-        let compared = self.files.iter().flat_map(|file| &file.sides).flat_map(|side| {
+        let compared = self.files.iter().flat_map(|file| file.report.sides()).flat_map(|side| {
             side.comparisons.iter().map(|comparison| {
                 let ratio = comparison.ratio;
                 let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(digits);
@@ -78,7 +78,7 @@ impl Document {
             );
         }
         for file in &self.files {
-            let of = &file.environment;
+            let of = &file.report.environment;
             let cpu = of.cpu.as_deref().unwrap_or("CPU unknown");
             let line = format!("{} · mcplane {} · {cpu} · {} cores", of.time, of.mcplane, of.cores);
             let _ = writeln!(out, "{}\n", plain(&line));

@@ -40,8 +40,8 @@ impl Document {
             let info = [
                 ("server", target.server.clone().unwrap_or_default()),
                 ("version", target.version.clone().unwrap_or_default()),
-                ("mcplane", file.environment.mcplane.clone()),
-                ("time", file.environment.time.clone()),
+                ("mcplane", file.report.environment.mcplane.clone()),
+                ("time", file.report.environment.time.clone()),
             ];
             let info = labels.iter().cloned().chain(info).collect();
             add(&mut families, "info", "", info, Some(1.0));
@@ -233,7 +233,7 @@ fn kinds(families: &mut [Family], labels: &[(&'static str, String)], run: &Run) 
 #[allow(clippy::cast_precision_loss, reason = "nanoseconds below 2^53 are exact")]
 fn found(families: &mut [Family], at: usize, file: &File) {
     let base = [("file", at.to_string())];
-    if let Some(found) = &file.limit {
+    if let Some(found) = file.report.limit() {
         let base = and(&base, [("conditions", &found.conditions)]);
         for (bound, rate) in [("holds", found.limit_per_s), ("fails", found.fails_at_per_s)] {
             add(families, "limit_calls_per_second", "", and(&base, [("bound", bound)]), rate);
@@ -247,12 +247,12 @@ fn found(families: &mut [Family], at: usize, file: &File) {
             add(families, "limit_probe_holds", "", labels, holds);
         }
     }
-    if let Some((ladder, knee)) = file.ladder.as_ref().and_then(|l| Some((l, l.knee.as_ref()?))) {
+    if let Some((ladder, knee)) = file.report.ladder().and_then(|l| Some((l, l.knee.as_ref()?))) {
         let labels = and(&base, [("load", ladder.load.as_str())]);
         add(families, "knee_load", "", labels.clone(), Some(knee.load));
         add(families, "knee_calls_per_second", "", labels, Some(knee.throughput_per_s));
     }
-    if let Some(cold) = &file.cold_start {
+    if let Some(cold) = file.report.cold_start() {
         let base = and(&base, [("target", &cold.target), ("fresh", &cold.fresh)]);
         let ok = cold.starts.saturating_sub(cold.failed);
         for (outcome, number) in [("ok", ok), ("failed", cold.failed)] {

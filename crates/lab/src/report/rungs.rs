@@ -28,10 +28,10 @@ impl Page<'_> {
             let title = format!("{server} · {call} over {}", target.transport);
             writeln!(self.out, "{}", self.style.bold(&cut(&title, WIDTH)))?;
         }
-        if let Some(ladder) = &report.ladder {
+        if let Some(ladder) = report.ladder() {
             self.ladder(ladder, &report.runs)?;
         }
-        if let Some(found) = &report.limit {
+        if let Some(found) = report.limit() {
             self.limit(found, &report.runs)?;
         }
         self.interrupted(&report.runs)?;
@@ -40,7 +40,7 @@ impl Page<'_> {
         told.dedup();
         told.iter().try_for_each(|note| self.field("note", note))?;
         for run in &report.runs {
-            let name = name(run, report.limit.as_ref());
+            let name = name(run, report.limit());
             if let Some(headroom) = run.headroom.filter(|headroom| headroom.generator_bound) {
                 let text = format!("{name}: {}", headroom.text());
                 self.field("headroom", &self.style.red(&text))?;
@@ -173,7 +173,7 @@ impl Page<'_> {
                 };
                 let which = match report.runs.len() {
                     1 => String::new(),
-                    _ => name(run, report.limit.as_ref()) + ": ",
+                    _ => name(run, report.limit()) + ": ",
                 };
                 self.field("assert", &format!("{which}{line}"))?;
             }
@@ -199,7 +199,7 @@ fn turns(ladder: &Ladder, runs: &[Run]) -> String {
 mod tests {
     use crate::report::{Document, Style};
     use crate::results::tests::{begun_at, sample};
-    use crate::results::{Environment, Report, Run};
+    use crate::results::{Environment, Ladder, Report, Run};
 
     fn ladder(load: &str, visits: usize, runs: Vec<Run>) -> Report {
         let rung = |run: &Run| {
@@ -215,7 +215,7 @@ mod tests {
             "load": load, "rungs": rungs, "visits": visits,
             "knee": {"load": 4.1, "throughput_per_s": 50.0, "rung": 4.0, "from_the_first": false},
         });
-        report.ladder = serde_json::from_value(ladder).unwrap();
+        report.measured = serde_json::from_value::<Ladder>(ladder).unwrap().into();
         report
     }
 

@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 use std::slice;
 
 use crate::results::{
-    Checking, Drifting, QUANTILES, Ratio, Report, Results, Run, TargetInfo, Transport, Warmup,
-    Words,
+    Checking, Drifting, Measured, QUANTILES, Ratio, Report, Results, Run, TargetInfo, Transport,
+    Warmup, Words,
 };
 use crate::text::{Style, bytes, count, cut, digits, na, ns, rate, time, times};
 
@@ -22,19 +22,7 @@ impl Report {
         let mut out = String::new();
         let mut page = Page { out: &mut out, style };
         // Writing into a string does not fail.
-        if self.together {
-            let _ = page.table(self);
-        } else if self.ladder.is_some() || self.limit.is_some() {
-            let _ = page.rungs(self);
-        } else {
-            let _ = self.runs.iter().try_for_each(|run| page.run(run));
-            if self.runs.len() > 1 {
-                let _ = page.summary(&self.runs);
-            }
-        }
-        if let Some(cold) = &self.cold_start {
-            let _ = page.cold_start(cold);
-        }
+        let _ = page.measured(self);
         let _ = page.asserted(self);
         let environment = &self.environment;
         let cpu = environment.cpu.as_deref().unwrap_or("CPU unknown");
@@ -56,6 +44,18 @@ pub(super) struct Page<'a> {
 }
 
 impl Page<'_> {
+    fn measured(&mut self, report: &Report) -> fmt::Result {
+        match &report.measured {
+            Measured::Together => self.table(report),
+            Measured::Ladder(_) | Measured::Limit(_) => self.rungs(report),
+            Measured::ColdStart(cold) => self.cold_start(cold),
+            Measured::Loads | Measured::Contest { .. } => {
+                report.runs.iter().try_for_each(|run| self.run(run))?;
+                if report.runs.len() > 1 { self.summary(&report.runs) } else { Ok(()) }
+            }
+        }
+    }
+
     fn run(&mut self, run: &Run) -> fmt::Result {
         self.head(run)?;
         let floor = run.floor.as_ref();

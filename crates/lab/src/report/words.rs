@@ -90,11 +90,11 @@ impl Document {
         let mut said = Vec::new();
         let mut say = |mood, text: String| said.push(Sentence { mood, text });
         for file in &self.files {
-            if !file.runs.is_empty() || file.cold_start.is_none() {
+            if !file.report.runs.is_empty() || file.report.cold_start().is_none() {
                 say(Mood::Fact, measured(file));
             }
             file.found().into_iter().for_each(|(mood, text)| say(mood, text));
-            for side in &file.sides {
+            for side in file.report.sides() {
                 if let Some((mood, text)) = compared(side, file) {
                     say(mood, text);
                 }
@@ -110,7 +110,7 @@ impl Document {
             say(mood, text);
         }
         for file in &self.files {
-            for missing in file.missing.iter().take(TOLD_MAX) {
+            for missing in file.report.missing.iter().take(TOLD_MAX) {
                 let why = short(&missing.why, 300);
                 let what = format!("{}, {} in flight", missing.target, missing.concurrency);
                 say(Mood::Bad, format!("{what} could not be measured: {why}"));
@@ -155,7 +155,7 @@ impl Document {
         let names = self.named(has_failed);
         // That a rate does not hold is what a search was for.
         let sought = |file: &File, run| {
-            file.limit.as_ref().is_some_and(|found| outcome(found, run) == Some(false))
+            file.report.limit().is_some_and(|found| outcome(found, run) == Some(false))
         };
         let is_bad = self.runs().any(|(_, file, run)| has_failed(run) && !sought(file, run));
         Some(match (failed, unchecked, names) {
@@ -188,7 +188,7 @@ impl Document {
     fn doubts(&self) -> Vec<(Mood, String)> {
         let of = |(mood, is, says): &Doubt| Some((*mood, format!("{says}: {}.", self.named(is)?)));
         let mut said: Vec<_> = DOUBTS.iter().filter_map(of).collect();
-        if self.files.iter().any(|file| !file.environment.optimised) {
+        if self.files.iter().any(|file| !file.report.environment.optimised) {
             let text = "mcplane was built without optimisation: the figures are the instrument's.";
             said.push((Mood::Bad, text.to_owned()));
         }
@@ -216,12 +216,14 @@ impl Document {
 
 /// What a file holds.
 fn measured(file: &File) -> String {
-    let Some(run) = file.runs.first() else { return format!("{} holds no run.", file.name) };
-    let mut loads: Vec<_> = file.runs.iter().map(|run| (run.load_size(), run.load())).collect();
+    let Some(run) = file.report.runs.first() else { return format!("{} holds no run.", file.name) };
+    let mut loads: Vec<_> =
+        file.report.runs.iter().map(|run| (run.load_size(), run.load())).collect();
     loads.sort_by(|(a, one), (b, other)| a.total_cmp(b).then_with(|| one.cmp(other)));
     loads.dedup_by(|(_, one), (_, other)| one == other);
     let loads: Vec<_> = loads.into_iter().map(|(_, load)| load).collect();
-    let mut ways: Vec<_> = file.runs.iter().map(|run| run.target.transport.as_str()).collect();
+    let mut ways: Vec<_> =
+        file.report.runs.iter().map(|run| run.target.transport.as_str()).collect();
     ways.sort_unstable();
     ways.dedup();
     let server = match &run.target.server {
@@ -242,7 +244,7 @@ fn measured(file: &File) -> String {
         Some(_) => "with a",
         None => "with",
     };
-    let turns = match file.sides.len() {
+    let turns = match file.report.sides().len() {
         0 => String::new(),
         sides => format!(" {sides} sides took turns."),
     };
@@ -272,7 +274,7 @@ fn what(run: &Run) -> String {
 
 /// What a side's throughput and 99th percentile, or median, come to.
 fn compared(side: &Side, file: &File) -> Option<(Mood, String)> {
-    let base = file.sides.first()?;
+    let base = file.report.sides().first()?;
     let of = |metric| side.comparisons.iter().find(|comparison| comparison.metric == metric);
     let told =
         [of(Metric::Throughput), of(Metric::P99).or_else(|| of(Metric::P50))].into_iter().flatten();
@@ -325,8 +327,8 @@ fn is_steady(slices: &[Slice]) -> bool {
 
 #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
 fn busy(file: &File) -> Option<String> {
-    let [load, ..] = file.environment.load_before?;
-    let cores = file.environment.cores;
+    let [load, ..] = file.report.environment.load_before?;
+    let cores = file.report.environment.cores;
     (load > 0.5 * cores as f64).then(|| {
         format!("The machine was busy before the run: a load of {load:.1} on {cores} cores.")
     })

@@ -8,7 +8,7 @@ use super::{Environment, Metric, Run};
 use crate::stats::{Bootstrap, Interval, MannWhitney};
 
 /// The format of the JSON that this version writes.
-pub(crate) const COMPARE_SCHEMA: &str = "mcplane.compare/1";
+pub(super) const COMPARE_SCHEMA: &str = "mcplane.compare/1";
 
 /// What was found out about targets that were measured in turns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,6 +26,18 @@ pub struct Contest {
     pub sides: Vec<Side>,
     /// The runs of all sides, side after side, each in the order of time.
     pub runs: Vec<Run>,
+}
+
+impl Contest {
+    pub(crate) fn of(
+        environment: Environment,
+        effect: f64,
+        pairs: usize,
+        sides: Vec<Side>,
+        runs: Vec<Run>,
+    ) -> Self {
+        Self { schema: COMPARE_SCHEMA.to_owned(), environment, effect, pairs, sides, runs }
+    }
 }
 
 /// One target and how it compares with A.

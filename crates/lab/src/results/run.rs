@@ -1,5 +1,6 @@
 //! One measurement of one target: what was asked for, what was measured, and the figures.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -41,6 +42,10 @@ pub struct Run {
     pub broken: Option<String>,
     /// What the reader should know about these figures.
     pub notes: Vec<String>,
+    /// Figures per call that are the same at every run, by name. The lab takes none; other tools may
+    /// add some, for the gate to compare.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, f64>,
 }
 
 impl Run {

@@ -62,6 +62,7 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         interrupted: false,
         broken: None,
         notes: Vec::new(),
+        counts: Default::default(),
     }
 }
 
@@ -96,7 +97,7 @@ fn json_reads_back_and_its_histogram_gives_the_printed_percentiles() {
     let report = Report::new(Environment::look(), vec![sample(5_000, true)]);
     let json = serde_json::to_string(&report).unwrap();
     let back: Report = serde_json::from_str(&json).unwrap();
-    assert_eq!(back.schema, SCHEMA);
+    assert!(json.starts_with(&format!("{{\"schema\":\"{SCHEMA}\"")));
     assert_eq!(serde_json::to_string(&back).unwrap(), json);
     let results = &back.runs[0].results;
     let latencies = Latencies::decode(&results.latency_histogram).unwrap();

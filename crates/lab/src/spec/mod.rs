@@ -12,7 +12,7 @@ mod place;
 mod value;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -239,6 +239,21 @@ fields! { spec:
 pub(crate) const OPEN: &[Field] = &[Field::Rate, Field::Burst, Field::Ramp];
 
 impl Spec {
+    /// Where the report goes in a form of this name.
+    #[must_use]
+    pub fn output(&self, form: &str) -> Option<&Path> {
+        let path = match form {
+            "html" => &self.html,
+            "csv" => &self.csv,
+            "markdown" => &self.markdown,
+            "junit" => &self.junit,
+            "prometheus" => &self.prometheus,
+            "erlmcp" => &self.erlmcp,
+            _ => return None,
+        };
+        path.as_deref()
+    }
+
     /// How the rate of an open loop goes.
     pub(crate) fn shape(&self) -> Option<Shape> {
         self.rate.map(|per_s| Shape::Rate { per_s }).or(self.burst).or(self.ramp)
@@ -361,9 +376,10 @@ pub fn schema() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::fs;
 
     use super::*;
+    use crate::report::FORMS;
     use crate::report::assert_published;
 
     fn docs(name: &str) -> PathBuf {
@@ -382,6 +398,15 @@ mod tests {
             let of = if field.is_of_target() { "/$defs/Target/properties" } else { "/properties" };
             let keys = schema.pointer(of).unwrap();
             assert!(keys.get(field.key()).is_some(), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_report_is_a_key() {
+        for form in FORMS {
+            let text = format!("{} = \"out\"", form.name);
+            let (spec, _) = parse("s", text, Path::new("")).unwrap();
+            assert_eq!(spec.output(form.name), Some(Path::new("out")));
         }
     }
 

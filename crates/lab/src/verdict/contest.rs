@@ -1,7 +1,7 @@
 //! Several targets measured in turns: everything that `mcplane compare` found out.
 
 use super::compare;
-use crate::results::{COMPARE_SCHEMA, Comparison, Contest, Environment, Metric, Role, Run, Side};
+use crate::results::{Comparison, Contest, Environment, Metric, Role, Run, Side};
 use crate::stats::median;
 
 impl Contest {
@@ -33,7 +33,7 @@ impl Contest {
         };
         let named = sides.iter().enumerate().map(of).collect();
         let runs = sides.into_iter().flat_map(|(_, _, runs)| runs).collect();
-        Self { schema: COMPARE_SCHEMA.to_owned(), environment, effect, pairs, sides: named, runs }
+        Self::of(environment, effect, pairs, named, runs)
     }
 
     /// Whether every call of every side succeeded.
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn json_reads_back_and_is_a_result_for_the_gate() {
         let contest = contest(Role::Rival, 1.2);
-        let json = serde_json::to_vec(&contest).unwrap();
-        let back: Contest = serde_json::from_slice(&json).unwrap();
+        let json = serde_json::to_string(&contest).unwrap();
+        let back: Contest = serde_json::from_str(&json).unwrap();
         assert_eq!(back.sides[1].comparisons, contest.sides[1].comparisons);
         let recorded = crate::verdict::Recorded::parse(&json).unwrap();
         let groups = recorded.groups();

@@ -1,14 +1,10 @@
-//! Result files as `compare` and `gate` read them: only what they need, so that a file of an older
-//! or newer version is still read.
+//! Result files as `compare` and `gate` see them: groups of runs that measured the same.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-use serde::Deserialize;
 use thiserror::Error;
 
 use super::Facts;
-use crate::results::{Arrivals, Latency, Metric, Series, Shape, Spacing, Think};
+use crate::results::{Counts, File, Found, Latency, Metric, Run, Series, Slice, Words};
 use crate::stats::{Interval, LEVEL, median, normal_quantile, ratio_unpaired};
 
 /// Fewest runs, or slices of a run, that make an interval.
@@ -23,119 +19,9 @@ pub const TOO_FEW: &str = "too few samples: it takes three runs that have the fi
 pub const RUN_NOISE: f64 = 0.04;
 
 /// A result file: of `bench --json` or `compare --json`, or counts by themselves.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Recorded {
-    #[serde(default)]
-    runs: Vec<RecordedRun>,
-    /// Of a search for the highest rate that holds, what it came to; the runs are its evidence.
-    limit: Option<RecordedLimit>,
-    /// Counts of scenarios that are the same at every run: by kind (`instructions`, `allocations`,
-    /// `syscalls`, `bytes`), then by scenario.
-    #[serde(flatten)]
-    counts: Counts,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-struct Counts {
-    #[serde(default)]
-    instructions: BTreeMap<String, f64>,
-    #[serde(default)]
-    allocations: BTreeMap<String, f64>,
-    #[serde(default)]
-    syscalls: BTreeMap<String, f64>,
-    #[serde(default)]
-    bytes: BTreeMap<String, f64>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RecordedLimit {
-    conditions: String,
-    limit_per_s: Option<f64>,
-    unfinished: Option<String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RecordedRun {
-    plan: RecordedPlan,
-    target: RecordedTarget,
-    results: RecordedResults,
-    /// Figures per call that are the same at every run.
-    #[serde(default)]
-    counts: BTreeMap<String, f64>,
-    #[serde(default)]
-    interrupted: bool,
-    broken: Option<String>,
-    #[serde(default)]
-    profiled: Option<String>,
-    #[serde(default)]
-    drift: Vec<RecordedDrift>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RecordedDrift {
-    metric: Series,
-    slope_per_min: f64,
-    flagged: bool,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RecordedPlan {
-    concurrency: u64,
-    sessions: u64,
-    tool: String,
-    #[serde(default)]
-    arrivals: Option<Arrivals>,
-    #[serde(default)]
-    think: Option<Think>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RecordedTarget {
-    target: String,
-    transport: String,
-    server: Option<String>,
-    call_bytes: Option<f64>,
-    result_bytes: Option<f64>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RecordedResults {
-    calls_ok: u64,
-    errors: BTreeMap<String, u64>,
-    throughput_per_s: f64,
-    latency: Latency,
-    #[serde(default)]
-    resources: RecordedResources,
-    #[serde(default)]
-    slices: Vec<RecordedSlice>,
-    /// Of a mix, each kind of call.
-    #[serde(default)]
-    tools: Vec<RecordedTool>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RecordedTool {
-    name: String,
-    weight: f64,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-struct RecordedResources {
-    cpu_ns_per_call: Option<f64>,
-    rss_bytes_max: Option<f64>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RecordedSlice {
-    throughput_per_s: f64,
-    p50_ns: Option<u64>,
-    p90_ns: Option<u64>,
-    p95_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    p99_9_ns: Option<u64>,
-    cpu_ns_per_call: Option<f64>,
-}
+pub struct Recorded(File);
 
 /// A file that is no result.
 #[derive(Debug, Error)]
@@ -161,7 +47,7 @@ pub struct Group<'a> {
     /// The server, its transport, the tool or the mix, the load.
     pub name: String,
     target: &'a str,
-    runs: Vec<&'a RecordedRun>,
+    runs: Vec<&'a Run>,
 }
 
 impl Recorded {
@@ -169,60 +55,59 @@ impl Recorded {
     ///
     /// # Errors
     /// [`RecordedError`] says what is missing.
-    pub fn parse(json: &[u8]) -> Result<Self, RecordedError> {
-        let read: Self =
-            serde_json::from_slice(json).map_err(|error| RecordedError(error.to_string()))?;
-        if let Some(by) = read.runs.iter().find_map(|run| run.profiled.as_ref()) {
+    pub fn parse(json: &str) -> Result<Self, RecordedError> {
+        let read = File::parse(json).map_err(|why| RecordedError(why.to_string()))?;
+        let read = Self(read);
+        if let Some(by) = read.runs().iter().find_map(|run| run.profiled.as_ref()) {
             let why = format!("it was measured under {by}, which makes it no result");
             return Err(RecordedError(why));
         }
-        if read.runs.is_empty() && read.counts().next().is_none() {
-            return Err(RecordedError("it has neither `runs` nor `instructions`".to_owned()));
-        }
-        let of_runs = read.runs.iter().flat_map(RecordedRun::counts);
+        let of_runs = read.runs().iter().flat_map(Run::counts);
         if let Some((name, count)) = read.counts().chain(of_runs).find(|(_, count)| *count < 0.0) {
             return Err(RecordedError(format!("{name} is {count}, and no count is below zero")));
         }
         Ok(read)
     }
 
+    fn runs(&self) -> &[Run] {
+        if let File::Report(report) = &self.0 { &report.runs } else { &[] }
+    }
+
+    fn limit(&self) -> Option<&Found> {
+        if let File::Report(report) = &self.0 { report.limit() } else { None }
+    }
+
     /// The counts of scenarios: a name and the figure.
     pub(super) fn counts(&self) -> impl Iterator<Item = (String, f64)> {
-        let Counts { instructions, allocations, syscalls, bytes } = &self.counts;
-        let kinds = [
-            ("instructions", instructions),
-            ("allocations", allocations),
-            ("syscalls", syscalls),
-            ("bytes", bytes),
-        ];
-        kinds.into_iter().flat_map(|(kind, counts)| {
-            counts.iter().map(move |(name, count)| (format!("{kind} of {name}"), *count))
-        })
+        let counts = if let File::Counts(counts) = &self.0 { Some(counts) } else { None };
+        counts.into_iter().flat_map(Counts::all)
     }
 
     /// The search that the file is of, if it is of one.
     pub(super) fn search(&self) -> Option<Search<'_>> {
-        let (limit, run) = (self.limit.as_ref()?, self.runs.first()?);
-        let spacing = run.plan.arrivals.map(|arrivals| arrivals.spacing).unwrap_or_default();
-        let load = run.plan.begun_at("limit", spacing);
+        let (found, run) = (self.limit()?, self.runs().first()?);
+        let load = match &run.plan.arrivals {
+            Some(arrivals) => run.plan.begun_at("limit", arrivals, Words::Exact),
+            None => run.plan.load_in(Words::Exact),
+        };
         Some(Search {
-            name: format!("{} {load} {}", run.subject(), limit.conditions),
-            limit_per_s: limit.limit_per_s,
-            unfinished: limit.unfinished.as_deref(),
+            name: format!("{} {load} {}", run.subject(), found.conditions),
+            limit_per_s: found.limit_per_s,
+            unfinished: found.unfinished.as_deref(),
         })
     }
 
     /// The runs that a baseline judges: none of a search, whose rates are its own.
     pub(super) fn judged(&self) -> Vec<Group<'_>> {
-        if self.limit.is_some() { Vec::new() } else { self.groups() }
+        if self.limit().is_some() { Vec::new() } else { self.groups() }
     }
 
     /// The runs that assertions are about: of a search the one at the rate that holds, which is the
     /// first.
     pub(super) fn asserted(&self) -> Vec<Group<'_>> {
         let mut groups = self.groups();
-        if let Some(limit) = &self.limit {
-            groups.truncate(limit.limit_per_s.map_or(0, |_| 1));
+        if let Some(found) = self.limit() {
+            groups.truncate(found.limit_per_s.map_or(0, |_| 1));
         }
         groups
     }
@@ -231,7 +116,7 @@ impl Recorded {
     #[must_use]
     pub fn groups(&self) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
-        for run in &self.runs {
+        for run in self.runs() {
             let (name, target) = (run.name(), run.target.target.as_str());
             match groups.iter_mut().find(|group| group.name == name && group.target == target) {
                 Some(group) => group.runs.push(run),
@@ -282,7 +167,7 @@ impl<'a> Group<'a> {
     /// Values of a metric, one for each run that has it.
     #[must_use]
     pub fn of_runs(&self, metric: Metric) -> Vec<f64> {
-        let of = |run: &&RecordedRun| {
+        let of = |run: &&Run| {
             let results = &run.results;
             let cpu = results.resources.cpu_ns_per_call;
             metric.of(results.throughput_per_s, &results.latency, cpu)
@@ -293,15 +178,9 @@ impl<'a> Group<'a> {
     /// Values of a metric, one for each slice; none if one of them lacks it.
     #[must_use]
     pub fn of_slices(&self, metric: Metric) -> Vec<f64> {
-        let of = |slice: &RecordedSlice| {
-            let latency = Latency {
-                p50_ns: slice.p50_ns,
-                p90_ns: slice.p90_ns,
-                p95_ns: slice.p95_ns,
-                p99_ns: slice.p99_ns,
-                p99_9_ns: slice.p99_9_ns,
-                ..Latency::default()
-            };
+        let of = |slice: &Slice| {
+            let (p50_ns, p99_ns) = (slice.p50_ns, slice.p99_ns);
+            let latency = Latency { p50_ns, p99_ns, ..Latency::default() };
             metric.of(slice.throughput_per_s, &latency, slice.cpu_ns_per_call)
         };
         let slices = self.runs.iter().flat_map(|run| &run.results.slices);
@@ -311,20 +190,24 @@ impl<'a> Group<'a> {
     /// The figures of each run, for assertions.
     #[must_use]
     pub fn facts(&self) -> Vec<Facts> {
-        self.runs.iter().map(|run| run.facts()).collect()
+        self.runs.iter().map(|run| Facts::from(&run.results)).collect()
     }
 
     /// Failed calls by calls that ended.
     pub(super) fn error_rate(&self) -> Option<f64> {
-        let errors: u64 = self.runs.iter().map(|run| run.errors()).sum();
+        let errors: u64 = self.runs.iter().map(|run| run.results.errors.total()).sum();
         let calls = errors + self.runs.iter().map(|run| run.results.calls_ok).sum::<u64>();
         (calls > 0).then(|| errors as f64 / calls as f64)
     }
 
     /// The median of the runs' greatest memory, in bytes.
     pub(super) fn rss_bytes(&self) -> Option<f64> {
-        let all: Vec<_> =
-            self.runs.iter().filter_map(|run| run.results.resources.rss_bytes_max).collect();
+        let all: Vec<_> = self
+            .runs
+            .iter()
+            .filter_map(|run| run.results.resources.rss_bytes_max)
+            .map(|n| n as f64)
+            .collect();
         median(&all)
     }
 
@@ -339,7 +222,7 @@ impl<'a> Group<'a> {
 
     /// Figures that are the same at every run.
     pub(super) fn counts(&self) -> BTreeMap<String, f64> {
-        self.runs.first().map(|run| run.counts()).unwrap_or_default()
+        self.runs.first().map(|run| Run::counts(run).collect()).unwrap_or_default()
     }
 
     /// Whether a run was interrupted.
@@ -365,81 +248,27 @@ fn apart(ratio: Interval) -> Interval {
     .map(f64::exp)
 }
 
-impl RecordedPlan {
-    /// `×32` calls in flight, and how long a user thinks before each; in an open loop when calls
-    /// begin, and how many at most: `@1000/s ≤1024`.
-    fn load(&self) -> String {
-        let time = Duration::from_nanos;
-        let think = match self.think {
-            None => String::new(),
-            Some(Think { mean_ns, exponential: false }) => format!(" think {:?}", time(mean_ns)),
-            Some(Think { mean_ns, exponential: true }) => format!(" think ~{:?}", time(mean_ns)),
-        };
-        let Some(Arrivals { shape, spacing, .. }) = self.arrivals else {
-            return format!("×{}{think}", self.in_flight());
-        };
-        let shape = match shape {
-            Shape::Rate { per_s } => format!("{per_s}/s"),
-            Shape::Ramp { from_per_s, to_per_s } => format!("{from_per_s}..{to_per_s}/s"),
-            Shape::Burst { calls, every_ns } => format!("{calls}/{:?}", time(every_ns)),
-        };
-        self.begun_at(&shape, spacing)
-    }
-
-    /// The load of an open loop.
-    fn begun_at(&self, shape: &str, spacing: Spacing) -> String {
-        let spacing = match spacing {
-            Spacing::Constant => "",
-            Spacing::Poisson => " poisson",
-        };
-        format!("@{shape}{spacing} ≤{}", self.in_flight())
-    }
-
-    const fn in_flight(&self) -> u64 {
-        self.concurrency.saturating_mul(self.sessions)
-    }
-}
-
-impl RecordedRun {
+impl Run {
     /// Runs of one name measured the same: the seed of random arrivals is not in it.
     fn name(&self) -> String {
-        format!("{} {}", self.subject(), self.plan.load())
+        format!("{} {}", self.subject(), self.plan.load_in(Words::Exact))
     }
 
-    /// The server, its transport, and what is called.
+    /// The server, its transport, and what is called: `echo`, or the kinds of a mix with their weights,
+    /// `echo 3 + add 1`.
     fn subject(&self) -> String {
         let target = &self.target;
         let server = target.server.as_deref().unwrap_or(&target.target);
-        format!("{server} {} {}", target.transport, self.called())
-    }
-
-    /// `echo`, or the kinds of a mix with their weights: `echo 3 + add 1`.
-    fn called(&self) -> String {
         let kinds = self.results.tools.iter();
         let kinds: Vec<_> = kinds.map(|tool| format!("{} {}", tool.name, tool.weight)).collect();
-        if kinds.is_empty() { self.plan.tool.clone() } else { kinds.join(" + ") }
+        let called = if kinds.is_empty() { self.plan.tool.clone() } else { kinds.join(" + ") };
+        format!("{server} {} {called}", target.transport)
     }
 
-    fn counts(&self) -> BTreeMap<String, f64> {
-        let (target, mut counts) = (&self.target, self.counts.clone());
+    fn counts(&self) -> impl Iterator<Item = (String, f64)> {
+        let target = &self.target;
         let bytes = [("call_bytes", target.call_bytes), ("result_bytes", target.result_bytes)];
-        counts.extend(bytes.into_iter().filter_map(|(name, n)| Some((name.to_owned(), n?))));
-        counts
-    }
-
-    fn errors(&self) -> u64 {
-        self.results.errors.values().sum()
-    }
-
-    fn facts(&self) -> Facts {
-        let results = &self.results;
-        Facts {
-            throughput_per_s: Some(results.throughput_per_s),
-            latency: results.latency.clone(),
-            errors: self.errors(),
-            calls: results.calls_ok + self.errors(),
-            rss_bytes: results.resources.rss_bytes_max,
-            cpu_ns_per_call: results.resources.cpu_ns_per_call,
-        }
+        let bytes = bytes.into_iter().map(|(name, bytes)| (name.to_owned(), bytes as f64));
+        self.counts.clone().into_iter().chain(bytes)
     }
 }

@@ -10,9 +10,10 @@ use crate::lint::{COLUMNS_MAX, LintError, ROWS_MAX};
 /// Objects within a row are followed this deep.
 const DEPTH_MAX: usize = 4;
 
-pub(super) fn tables(value: &Value) -> Result<Vec<Table>, LintError> {
+pub(super) fn tables(text: &str) -> Result<Vec<Table>, LintError> {
+    let value = &serde_json::from_str(text)?;
     if bench::is_report(value) {
-        return bench::tables(value);
+        return bench::tables(text);
     }
     let mut tables = Vec::new();
     find("", value, &mut tables, 0)?;

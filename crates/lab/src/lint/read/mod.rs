@@ -12,7 +12,7 @@ use super::table::Table;
 pub(super) fn tables(text: &str) -> Result<Vec<Table>, LintError> {
     let text = text.trim_start_matches('\u{feff}');
     let tables = if text.trim_start().starts_with(['{', '[']) {
-        json::tables(&serde_json::from_str(text)?)?
+        json::tables(text)?
     } else if markdown::is_markdown(text) {
         markdown::tables(text)?
     } else {

@@ -50,7 +50,7 @@ impl Document {
         let text = rows.iter().map(|row| format!("{}: {}", row.name, row.figure));
         let text = text.collect::<Vec<_>>().join("; ");
         let chart = Rows { title: title.to_owned(), text, x, band: None, rows };
-        let is_plain = self.files.iter().all(|file| file.sides.is_empty());
+        let is_plain = self.files.iter().all(|file| file.report.sides().is_empty());
         (is_plain && chart.rows.len() > 1).then(|| chart.draw("throughputs"))
     }
 
@@ -58,9 +58,10 @@ impl Document {
     pub(super) fn forests(&self) -> String {
         let mut out = String::new();
         for (at, file) in self.files.iter().enumerate() {
-            let effect = file.effect.unwrap_or(0.05);
+            let effect = file.report.effect();
             let rows: Vec<_> = file
-                .sides
+                .report
+                .sides()
                 .iter()
                 .enumerate()
                 .flat_map(|(colour, side)| {

@@ -45,7 +45,7 @@ impl Document {
             e(&title)
         );
         if let Some(file) = self.files.first() {
-            let of = &file.environment;
+            let of = &file.report.environment;
             let cpu = of.cpu.as_deref().unwrap_or("CPU unknown");
             let line = format!("{} · mcplane {} · {cpu} · {} cores", of.time, of.mcplane, of.cores);
             let _ = write!(out, "<p>{}</p>", e(&short(&line, 200)));
@@ -72,7 +72,7 @@ impl Document {
 
     /// What the document is about.
     pub(super) fn title(&self) -> String {
-        let cold = self.files.iter().filter_map(|file| file.cold_start.as_ref());
+        let cold = self.files.iter().filter_map(|file| file.report.cold_start());
         let cold = cold.map(|cold| cold.target.as_str());
         let mut targets: Vec<_> =
             self.runs().map(|(_, _, run)| run.target.target.as_str()).chain(cold).collect();

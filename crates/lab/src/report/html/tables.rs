@@ -53,7 +53,7 @@ impl Document {
 
     pub(super) fn comparisons(&self, out: &mut String) {
         let mut rows = Vec::new();
-        for side in self.files.iter().flat_map(|file| &file.sides) {
+        for side in self.files.iter().flat_map(|file| file.report.sides()) {
             for comparison in &side.comparisons {
                 let ratio = comparison.ratio;
                 rows.push(vec![
@@ -79,7 +79,7 @@ impl Document {
                 .map(|text| (text, false))
                 .to_vec()
         };
-        let sides = self.files.iter().flat_map(|file| &file.sides).map(of).collect();
+        let sides = self.files.iter().flat_map(|file| file.report.sides()).map(of).collect();
         section(out, "Comparison", |out| {
             let head = ["side", "what", "spoken", "memory", "processes"];
             out.push_str(&table("The sides; medians of each run's most", &head, sides));
@@ -199,7 +199,7 @@ impl Document {
             for file in self.files.iter().take(8) {
                 let caption =
                     if self.files.len() > 1 { &file.name } else { "Where it was measured" };
-                out.push_str(&words(caption, &["", ""], &environment(&file.environment)));
+                out.push_str(&words(caption, &["", ""], &environment(&file.report.environment)));
             }
         });
     }

@@ -17,7 +17,7 @@ fn comparison() -> Document {
         ("a".to_owned(), Role::Base, runs([1_000.0, 1_010.0, 990.0]).to_vec()),
         (HOSTILE.to_owned(), Role::Rival, runs([1_300.0, 1_310.0, 1_290.0]).to_vec()),
     ];
-    Document::of_contest(&Contest::new(Environment::look(), 0.05, sides)).unwrap()
+    Document::of_contest(&Contest::new(Environment::look(), 0.05, sides))
 }
 
 fn count(all: &[(String, Vec<(String, String)>)], name: &str) -> usize {

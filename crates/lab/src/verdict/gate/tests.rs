@@ -1,33 +1,29 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::results::tests::sample;
+use crate::results::{Environment, Errors};
 
 /// A result whose slices have these throughputs, and latencies that go with them.
 fn result(slices: &[f64]) -> Value {
     let slice = |rate: &f64| {
-        json!({"throughput_per_s": rate, "p50_ns": (1e9 / rate) as u64,
-            "p99_ns": (3e9 / rate) as u64})
+        json!({"calls_ok": 1000, "wall_ns": 1, "throughput_per_s": rate,
+            "p50_ns": (1e9 / rate) as u64, "p99_ns": (3e9 / rate) as u64})
     };
     let mean = slices.iter().sum::<f64>() / slices.len() as f64;
-    json!({"schema": "mcplane.bench/1", "unknown": 1, "runs": [{
-        "plan": {"concurrency": 4, "sessions": 1, "tool": "echo"},
-        "target": {"target": "server", "transport": "stdio", "server": "s", "call_bytes": 100,
-            "result_bytes": 50},
-        "results": {
-            "calls_ok": 10000,
-            "errors": {"transport": 0, "timeout": 0},
-            "throughput_per_s": mean,
-            "latency": {"count": 10000, "p50_ns": (1e9 / mean) as u64,
-                "p95_ns": (2e9 / mean) as u64, "p99_ns": (3e9 / mean) as u64},
-            "resources": {"rss_bytes_max": 10_485_760},
-            "slices": slices.iter().map(slice).collect::<Vec<_>>()
-        },
-        "broken": null
-    }]})
+    let mut run = serde_json::to_value(sample(10_000, false)).unwrap();
+    run["plan"]["concurrency"] = json!(4);
+    run["results"]["throughput_per_s"] = json!(mean);
+    run["results"]["latency"] = json!({"count": 10000, "p50_ns": (1e9 / mean) as u64,
+        "p95_ns": (2e9 / mean) as u64, "p99_ns": (3e9 / mean) as u64});
+    run["results"]["resources"] = json!({"rss_bytes_max": 10_485_760, "samples": 1});
+    run["results"]["slices"] = slices.iter().map(slice).collect();
+    let environment = Environment::look();
+    json!({"schema": "mcplane.bench/1", "unknown": 1, "environment": environment, "runs": [run]})
 }
 
 fn judged(before: &Value, after: &Value, profile: &str, assertions: &str) -> Gate {
-    let read = |value: &Value| Recorded::parse(value.to_string().as_bytes()).unwrap();
+    let read = |value: &Value| Recorded::parse(&value.to_string()).unwrap();
     let assertions = match assertions {
         "" => Assertions::default(),
         text => text.parse().unwrap(),
@@ -54,8 +50,8 @@ fn the_same_passes() {
 fn a_leak_is_a_regression_and_a_short_run_says_nothing() {
     let with = |slope: f64, flagged: bool| {
         let mut result = result(&STEADY);
-        result["runs"][0]["drift"] =
-            json!([{"metric": "rss", "slope_per_min": slope, "flagged": flagged, "p": 0.001}]);
+        result["runs"][0]["drift"] = json!([{"metric": "rss", "slope_per_min": slope, "flagged": flagged, "p": 0.001,
+                "interval": [slope, slope]}]);
         result
     };
     let leaks = judged(&result(&STEADY), &with(2_097_152.0, true), "default", "");
@@ -172,7 +168,8 @@ fn searched(limit: Option<f64>) -> Value {
         runs.clear();
     }
     runs.push(fails["runs"][0].take());
-    search["limit"] = json!({"conditions": "errors=0", "limit_per_s": limit, "unfinished": null});
+    search["limit"] = json!({"conditions": "errors=0", "limit_per_s": limit, "unfinished": null,
+        "failed": [], "probes": []});
     search
 }
 
@@ -285,7 +282,10 @@ fn another_load_is_another_run() {
 /// A result of a mix of these tools with their weights.
 fn mixed(tools: &[(&str, f64)]) -> Value {
     let mut result = result(&STEADY);
-    let tools = tools.iter().map(|(name, weight)| json!({"name": name, "weight": weight}));
+    let tools = tools.iter().map(|(name, weight)| {
+        json!({"name": name, "weight": weight, "check": "equal", "calls_sent": 1, "calls_ok": 1,
+            "errors": Errors::default(), "latency": {"count": 1}, "latency_histogram": ""})
+    });
     result["runs"][0]["results"]["tools"] = tools.collect();
     result
 }
@@ -294,7 +294,7 @@ fn mixed(tools: &[(&str, f64)]) -> Value {
 fn loads_have_names() {
     let named = |key, value: Value| {
         let text = planned(key, value).to_string();
-        Recorded::parse(text.as_bytes()).unwrap().groups()[0].name.clone()
+        Recorded::parse(&text).unwrap().groups()[0].name.clone()
     };
     let burst = json!({"shape": "burst", "calls": 50, "every_ns": 1_000_000_000_u64,
         "spacing": "constant", "seed": 1});
@@ -305,7 +305,7 @@ fn loads_have_names() {
     let think = json!({"mean_ns": 5_000_000, "exponential": false});
     assert_eq!(named("think", think), "s stdio echo ×4 think 5ms");
     let text = mixed(&[("echo", 3.0), ("add", 0.5)]).to_string();
-    let name = Recorded::parse(text.as_bytes()).unwrap().groups()[0].name.clone();
+    let name = Recorded::parse(&text).unwrap().groups()[0].name.clone();
     assert_eq!(name, "s stdio echo 3 + add 0.5 ×4");
 }
 
@@ -324,13 +324,13 @@ fn a_file_that_is_no_result_is_refused() {
     let mut less = result(&STEADY);
     less["runs"][0]["counts"] = json!({"syscalls": -1.0});
     for (text, part) in [
-        ("{}", "neither"),
+        ("{}", "names no \"schema\""),
         ("[]", "not a result"),
-        ("{\"runs\":[{}]}", "plan"),
+        ("{\"schema\":\"mcplane.bench/1\",\"runs\":[{}]}", "plan"),
         ("{\"instructions\":{\"a\":-5}}", "instructions of a is -5, and no count is below zero"),
         (&less.to_string(), "syscalls is -1"),
     ] {
-        let error = Recorded::parse(text.as_bytes()).unwrap_err().to_string();
+        let error = Recorded::parse(text).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
 }
