@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a chore talks to the one who started it")]
 #![allow(unreachable_pub, reason = "a binary has no outside")]
 
+mod api;
 mod check;
 mod conformance;
 mod fuzz;
@@ -25,6 +26,7 @@ cargo xtask CHORE
 
   test [--fast]    check, then every test; --fast leaves out the interop tests and the site
   check            tidy, format, clippy and docs; stops at the first failure
+  api              writes the public API of the libraries into api.txt anew
   tidy             only the project's own rules: edges, lengths, words
   supply           licences, sources and known vulnerabilities of what we depend on (Python)
   interop          only the tests against other implementations (Node, Python)
@@ -51,6 +53,9 @@ fn rounds_of(word: &str) -> anyhow::Result<usize> {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = api::as_rustdoc() {
+        return code;
+    }
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match chore(&words) {
@@ -68,6 +73,7 @@ fn chore(words: &[&str]) -> anyhow::Result<()> {
         ["test"] => test::test(root, test::Interop::Run),
         ["test", "--fast"] => test::test(root, test::Interop::LeaveOut),
         ["check"] => check::check(root),
+        ["api"] => api::update(root),
         ["tidy"] => tidy::tidy(root),
         ["supply"] => supply::supply(root, true).map(drop),
         ["interop"] => test::interop(root),

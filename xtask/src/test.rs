@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::api;
 use crate::check;
 use crate::conformance;
 use crate::interop;
@@ -29,6 +30,7 @@ const INTEROP_OFF: (&str, &str) = ("MCPLANE_INTEROP", "off");
 /// users build it: without the features that the rest of the workspace asks for.
 pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
     check::check(root)?;
+    api::check(root)?;
     let mut tally = Tally::default();
     let mut command = cargo(root, &["test", "--workspace", "--no-fail-fast"]);
     let metadata = tidy::metadata(root)?;

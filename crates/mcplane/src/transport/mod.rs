@@ -22,6 +22,10 @@ mod address;
 #[cfg(feature = "client")]
 mod dial;
 #[cfg(any(feature = "server", feature = "websocket"))]
+#[cfg_attr(
+    not(any(feature = "client", feature = "server")),
+    allow(dead_code, reason = "it is of one side or the other")
+)]
 mod end;
 #[cfg(feature = "http")]
 pub mod http;
