@@ -8,6 +8,7 @@ use mcplane_gateway::config::{Mode, Server};
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::late::Client;
@@ -57,14 +58,29 @@ impl Subscriber for Told {
     fn exit(&self, _: &Id) {}
 }
 
+/// Listens. Whether anybody does is remembered for each event from when it is first told, which other
+/// tests may do at the same time: so all are told once before.
+async fn listen() -> (Told, DefaultGuard) {
+    let told = Told::default();
+    let first = tracing::subscriber::set_default(told.clone());
+    let bed = Bed::of(Server::default()).await;
+    let mut client = Client::of(&bed, "first").await;
+    client.call(&[], Ending::Answer, None).await;
+    client.hears(1_000).await;
+    bed.gateway.close().await;
+    drop(first);
+    let listens = tracing::subscriber::set_default(told.clone());
+    told.take("");
+    (told, listens)
+}
+
 fn calls(bed: &Bed) -> Value {
     serde_json::to_value(bed.gateway.status().servers[0].calls).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_call_is_counted_once_by_how_it_ended() {
-    let told = Told::default();
-    let _listens = tracing::subscriber::set_default(told.clone());
+    let (told, _listens) = listen().await;
     let bed = Bed::of(Server { mode: Mode::Exclusive, queue: 1, ..Server::default() }).await;
     let mut client = Client::of(&bed, "a").await;
     told.take("");
@@ -109,8 +125,7 @@ async fn each_call_is_counted_once_by_how_it_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn what_becomes_of_workers_is_told() {
-    let told = Told::default();
-    let _listens = tracing::subscriber::set_default(told.clone());
+    let (told, _listens) = listen().await;
     let bed = Bed::of(Server::default()).await;
     let mut client = Client::of(&bed, "a").await;
     client.call(&[], Ending::Dies, None).await;
