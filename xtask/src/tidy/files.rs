@@ -1,10 +1,12 @@
 //! The length of files, words that must not stay, and paths of one machine.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
+use flate2::read::MultiGzDecoder;
 
 use crate::run::output;
 
@@ -41,9 +43,20 @@ pub fn breaches(root: &Path) -> anyhow::Result<Vec<String>> {
     for path in paths(root)? {
         // Gone from the folder but not yet from the index.
         let Ok(bytes) = fs::read(root.join(&path)) else { continue };
+        let bytes = unpacked(&path, bytes).with_context(|| format!("cannot unpack {path}"))?;
         breaches.extend(breaches_in(&path, &String::from_utf8_lossy(&bytes)));
     }
     Ok(breaches)
+}
+
+/// What a file holds, which no compression hides.
+fn unpacked(path: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    if !path.ends_with(".gz") {
+        return Ok(bytes);
+    }
+    let mut plain = Vec::new();
+    MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut plain)?;
+    Ok(plain)
 }
 
 fn breaches_in(path: &str, text: &str) -> Vec<String> {
@@ -115,7 +128,19 @@ fn walked(root: &Path) -> anyhow::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use flate2::{Compression, write::GzEncoder};
+
     use super::*;
+
+    #[test]
+    fn compression_hides_nothing() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        io::Write::write_all(&mut packed, b"plain").unwrap();
+        let packed = packed.finish().unwrap();
+        assert_eq!(unpacked("a.jsonl.gz", packed.clone()).unwrap(), b"plain");
+        assert_eq!(unpacked("a.bin", packed.clone()).unwrap(), packed);
+        assert!(unpacked("a.gz", b"plain".to_vec()).is_err());
+    }
 
     #[test]
     fn a_long_file_is_a_breach_outside_tests() {
