@@ -268,7 +268,7 @@ fn compressed_results_and_campaigns_are_read_as_they_are() {
     assert_eq!(audits.as_array().map(Vec::len), Some(20));
     assert_eq!(audits[0]["file"], one("mcplane-1"));
     let csv = mcplane(&["report", &one("mcplane-batch-*"), "--csv", "-"], LIMIT).ok().stdout;
-    assert_eq!(csv.lines().count(), 1 + 2 * 5, "{csv}");
+    assert_eq!(csv.lines().count(), 1 + 2 * 2 * 5, "{csv}");
     mcplane(&["compare", &one("mcplane-1"), &one("mcplane-2")], LIMIT).ok();
     mcplane(&["gate", &one("mcplane-1"), &one("mcplane-1"), "--profile", "cmcp-inline"], LIMIT)
         .ok();

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Context;
+use flate2::read::MultiGzDecoder;
 
 use crate::run::output;
 
@@ -42,7 +43,10 @@ pub fn breaches(root: &Path, paths: &[String]) -> Vec<String> {
     for path in paths {
         // Gone from the folder but not yet from the index.
         let Ok(bytes) = fs::read(root.join(path)) else { continue };
-        breaches.extend(breaches_in(path, &String::from_utf8_lossy(&bytes)));
+        match unpacked(path, bytes) {
+            Ok(bytes) => breaches.extend(breaches_in(path, &String::from_utf8_lossy(&bytes))),
+            Err(error) => breaches.push(format!("{path} cannot be unpacked: {error}")),
+        }
     }
     breaches
 }
@@ -58,6 +62,16 @@ fn misplaced(paths: &[String]) -> Vec<String> {
     };
     let modules = sources.iter().filter(has_folder);
     modules.map(|path| format!("{path}.rs has a folder: it is {path}/mod.rs")).collect()
+}
+
+/// What a file holds, which no compression hides.
+fn unpacked(path: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    if !path.ends_with(".gz") {
+        return Ok(bytes);
+    }
+    let mut plain = Vec::new();
+    MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut plain)?;
+    Ok(plain)
 }
 
 fn breaches_in(path: &str, text: &str) -> Vec<String> {
@@ -129,7 +143,19 @@ fn walked(root: &Path) -> anyhow::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use flate2::{Compression, write::GzEncoder};
+
     use super::*;
+
+    #[test]
+    fn compression_hides_nothing() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        io::Write::write_all(&mut packed, b"plain").unwrap();
+        let packed = packed.finish().unwrap();
+        assert_eq!(unpacked("a.jsonl.gz", packed.clone()).unwrap(), b"plain");
+        assert_eq!(unpacked("a.bin", packed.clone()).unwrap(), packed);
+        assert!(unpacked("a.gz", b"plain".to_vec()).is_err());
+    }
 
     #[test]
     fn a_long_file_is_a_breach_outside_tests() {

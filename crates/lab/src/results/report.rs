@@ -41,7 +41,7 @@ pub enum Measured {
     /// The highest rate that holds; the runs are those at it and at the lowest that does not.
     Limit(Found),
     /// What starting costs; there are no runs.
-    ColdStart(ColdStart),
+    ColdStart(Box<ColdStart>),
     /// Targets run by run in turns, with a verdict.
     #[non_exhaustive]
     Contest {
@@ -102,8 +102,8 @@ impl Report {
 
     /// What starting costs, if that was measured.
     #[must_use]
-    pub const fn cold_start(&self) -> Option<&ColdStart> {
-        if let Measured::ColdStart(cold) = &self.measured { Some(cold) } else { None }
+    pub fn cold_start(&self) -> Option<&ColdStart> {
+        if let Measured::ColdStart(cold) = &self.measured { Some(cold.as_ref()) } else { None }
     }
 
     /// The sides of a contest; none of anything else.
@@ -132,7 +132,7 @@ impl Report {
 
 impl From<ColdStart> for Measured {
     fn from(cold: ColdStart) -> Self {
-        Self::ColdStart(cold)
+        Self::ColdStart(Box::new(cold))
     }
 }
 

@@ -95,19 +95,6 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     Some(below + (above - below) * place.fract())
 }
 
-/// Calls in flight as Little's law has them, by those that were measured: throughput × mean latency /
-/// mean in flight. J. D. C. Little, "A Proof for the Queuing Formula L = λW" (1961). Near 1 when all
-/// three are of the same calls and the same window; far from it, one of them is not what it says.
-#[must_use]
-pub fn little_ratio(
-    throughput_per_s: f64,
-    latency_mean_s: f64,
-    in_flight_mean: f64,
-) -> Option<f64> {
-    let ratio = throughput_per_s * latency_mean_s / in_flight_mean;
-    (in_flight_mean > 0.0 && ratio.is_finite()).then_some(ratio)
-}
-
 /// The logarithms, if every sample has one.
 fn logs(samples: &[f64]) -> Option<Vec<f64>> {
     samples.iter().map(|x| Some(x.ln()).filter(|ln| ln.is_finite())).collect()
@@ -126,13 +113,5 @@ mod tests {
     fn spread_is_that_of_a_sample() {
         // Deviations −2 0 2: 8 / 2.
         assert_eq!(variance(&[1.0, 3.0, 5.0]), Some(4.0));
-    }
-
-    #[test]
-    fn little_holds_of_a_closed_loop() {
-        // 4 in flight, 2 ms each: 2,000 per second.
-        assert_eq!(little_ratio(2000.0, 0.002, 4.0), Some(1.0));
-        assert_eq!(little_ratio(2000.0, 0.004, 4.0), Some(2.0));
-        assert_eq!(little_ratio(2000.0, 0.002, 0.0), None);
     }
 }
