@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::Context;
+
 use flate2::read::MultiGzDecoder;
 
 use crate::run::output;
