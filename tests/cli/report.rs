@@ -273,8 +273,8 @@ fn compressed_results_and_campaigns_are_read_as_they_are() {
     mcplane(&["gate", &one("mcplane-1"), &one("mcplane-1"), "--profile", "cmcp-inline"], LIMIT)
         .ok();
     for (words, why) in [
-        ([&one("mcplane-9"), &one("mcplane-1")], "has no result \"mcplane-9\""),
-        ([campaign, &one("mcplane-1")], "it holds 20 results: name one, as "),
+        ([&*one("mcplane-9"), &*one("mcplane-1")], "has no result \"mcplane-9\""),
+        ([campaign, &*one("mcplane-1")], "it holds 20 results: name one, as "),
     ] {
         let ended = mcplane(&["gate", words[0], words[1]], LIMIT).code(2);
         assert!(ended.stderr.contains(why), "{ended}");
