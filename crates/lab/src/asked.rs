@@ -236,7 +236,7 @@ impl Spec {
         // A search has rates of its own.
         let searched = self.first_of(SEARCHES).map(|_| Shape::Rate { per_s: 1.0 });
         let shape = self.shape().or(searched)?;
-        let seed = self.seed.unwrap_or(Plan::default().seed);
+        let seed = self.seed.unwrap_or_else(|| Plan::default().seed);
         Some(Arrivals { shape, spacing: self.arrivals.unwrap_or_default(), seed })
     }
 

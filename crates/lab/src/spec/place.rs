@@ -61,7 +61,8 @@ impl Places {
                 DeValue::Table(target) => named(target, key),
                 _ => None,
             };
-            return Some((at.unwrap_or(target.span().start), format!("targets[{index}].{key}")));
+            let at = at.unwrap_or_else(|| target.span().start);
+            return Some((at, format!("targets[{index}].{key}")));
         }
         match (error.entry(), entry(key)) {
             (Some(_), Some(entry)) => Some((entry.span().start, format!("{key}[{index}]"))),
