@@ -37,6 +37,7 @@ pub mod auth;
 pub mod budget;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(any(feature = "client", feature = "server"))]
 mod clock;
 #[cfg_attr(
     not(all(feature = "client", feature = "server", feature = "http")),

@@ -30,6 +30,7 @@ use crate::transport::tls::ClientTls;
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]
+#[non_exhaustive]
 pub struct Dialer {
     #[cfg(feature = "http")]
     headers: HeaderMap,

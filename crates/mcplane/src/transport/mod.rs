@@ -31,6 +31,10 @@ mod end;
 pub mod http;
 #[cfg(feature = "server")]
 pub mod listen;
+#[cfg_attr(
+    not(all(feature = "client", feature = "server", feature = "http")),
+    allow(dead_code, reason = "those who tell and those who hear are of one side")
+)]
 mod loss;
 pub mod memory;
 #[cfg(feature = "client")]
@@ -52,6 +56,11 @@ pub mod unix;
     allow(dead_code, reason = "some of it is of one side")
 )]
 pub mod websocket;
+#[cfg(any(feature = "client", feature = "server"))]
+#[cfg_attr(
+    not(all(feature = "client", feature = "server")),
+    allow(dead_code, reason = "some of it is of one side")
+)]
 #[doc(hidden)]
 pub mod wire;
 
@@ -60,7 +69,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub use address::Address;
 #[cfg(feature = "client")]
 pub use dial::{BoxedReader, BoxedWriter, Dialed, Dialer};
-#[cfg(feature = "http")]
+#[cfg(all(feature = "client", feature = "http"))]
 pub(crate) use loss::Source;
 #[doc(hidden)]
 pub use loss::{Loss, Losses};
