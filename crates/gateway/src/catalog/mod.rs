@@ -1,18 +1,18 @@
 //! What the upstreams offer, merged; which server answers to which name; which servers cover a need.
 //!
-//! Data and pure functions; only [`store`] touches the disk.
+//! Data and pure functions; only `store` touches the disk.
 //!
 //! # Layout, in reading order
 //!
-//! * [`offer`] — one upstream's lists, page by page, entries kept byte for byte.
+//! * `offer` — one upstream's lists, page by page, entries kept byte for byte.
 //! * `clean` — the few changes that are made to such bytes.
-//! * [`names`] — filters, renames, and the names under which clients see things.
-//! * [`snapshot`] — the merged catalog: name → [`Route`], URI → [`Route`], what changed.
+//! * `names` — filters, renames, and the names under which clients see things.
+//! * `snapshot` — the merged catalog: name → `Route`, URI → `Route`, what changed.
 //! * `addresses` — which server a URI leads to.
-//! * [`pages`] — the answers to the list methods, rendered once per revision, and our cursors.
-//! * [`features`] — merged capabilities and instructions.
-//! * [`need`], [`version`], [`cover`], [`mod@negotiate`] — ranking servers against what a client needs.
-//! * [`store`] — the last good offers on disk.
+//! * `pages` — the answers to the list methods, rendered once per revision, and our cursors.
+//! * `features` — merged capabilities and instructions.
+//! * `need`, `version`, `cover`, `negotiate` — ranking servers against what a client needs.
+//! * `store` — the last good offers on disk.
 
 mod addresses;
 mod clean;
