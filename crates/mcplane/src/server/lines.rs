@@ -150,12 +150,37 @@ mod tests {
 
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
 
+    use mcplane_proto::limits::LINES_PER_TURN;
+
     use super::*;
     use crate::server::context::ASK_TIMEOUT;
     use crate::{Context, NoArguments, Server, Tool};
 
     /// How often the connection may be polled for a handshake, a call and a question.
     const POLLS_MAX: usize = 1000;
+
+    #[tokio::test]
+    async fn a_turn_that_ends_with_the_input_is_not_the_last() {
+        let service = Server::new("turns", "1").start().unwrap();
+        let (peer, ours) = duplex(256 * 1024);
+        let (reader, writer) = split(ours);
+        let serving = serve(&service, reader, writer, Noise::IsRefused);
+        let asking = async {
+            let (reader, mut writer) = split(peer);
+            let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+            let mut lines = BufReader::new(reader).lines();
+            for pings in [LINES_PER_TURN, 1] {
+                writer.write_all(ping.repeat(pings).as_bytes()).await.unwrap();
+                for _ in 0..pings {
+                    assert!(lines.next_line().await.unwrap().is_some());
+                }
+            }
+            writer.shutdown().await.unwrap();
+            assert_eq!(lines.next_line().await.unwrap(), None);
+        };
+        let both = async { tokio::join!(serving, asking) };
+        tokio::time::timeout(Duration::from_secs(10), both).await.unwrap().0.unwrap();
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_question_that_nobody_answers_ends_by_the_clock_of_the_runtime() {
