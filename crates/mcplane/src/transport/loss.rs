@@ -42,6 +42,10 @@ pub struct Losses(Option<Arc<dyn Source>>);
 /// Has lost requests.
 #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "streams lose nothing"))]
 pub(crate) trait Source: Send + Sync {
+    /// From now on they are asked for. Until then, whoever reads the lines gets an error in the
+    /// server's place.
+    fn heard(&self);
+
     /// The next one, if every line before it was read. Whoever reads the lines is woken for it.
     fn next(&self) -> Option<Loss>;
 }
@@ -50,6 +54,13 @@ impl Losses {
     #[cfg(feature = "http")]
     pub(crate) const fn of(source: Arc<dyn Source>) -> Self {
         Self(Some(source))
+    }
+
+    /// Says that they are asked for from now on.
+    pub(crate) fn heard(&self) {
+        if let Some(source) = &self.0 {
+            source.heard();
+        }
     }
 
     pub(crate) fn next(&self) -> Option<Loss> {

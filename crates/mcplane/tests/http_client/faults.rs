@@ -8,8 +8,10 @@ use http::{HeaderValue, StatusCode};
 use mcplane::proto::error::{Fault, Retry};
 use mcplane::transport::http::Work;
 use mcplane::transport::http::client::{Bearer, Credentials, Http, Refusal};
+use mcplane::transport::{Dialer, Transport as _};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::time::timeout;
 
 use crate::server::*;
 
@@ -55,6 +57,22 @@ async fn statuses_are_told_apart() {
     })
     .await;
     assert_eq!(error.rpc().unwrap().code.0, -32601);
+}
+
+/// Whoever reads lines and asks for nothing else, as `mcplane connect` does.
+#[tokio::test]
+async fn lines_tell_of_what_was_lost_where_nobody_asks_for_it() {
+    let server = Server::start(|_| async { Reply::status(503) }).await;
+    let dialed = Dialer::new().dial(&server.url.parse().unwrap()).await.unwrap();
+    let (reader, mut writer) = dialed.open().unwrap();
+    let mut lines = BufReader::new(reader).lines();
+    for id in [1, 2] {
+        let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        writer.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
+        let line = timeout(Duration::from_secs(10), lines.next_line()).await.unwrap();
+        let answer: Value = serde_json::from_str(&line.unwrap().unwrap()).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-31997)));
+    }
 }
 
 #[tokio::test]

@@ -108,6 +108,7 @@ impl Wire {
     /// As [`Transport::open`].
     pub fn open(transport: impl Transport) -> Result<Self> {
         let (reader, writer, losses) = transport.open_telling()?;
+        losses.heard();
         let (reader, writer): (Reader, Writer) = (Box::new(reader), Box::new(writer));
         Ok(Self { losses, ..Self::new(reader, writer) })
     }
@@ -150,7 +151,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         }
         let line = self.lines.next(&mut self.input);
         match line {
-            Some(_) => self.turn -= 1,
+            Some(_) => {
+                self.turn -= 1;
+                // Nobody may ask for another before the peer is read again.
+                self.has_lines = !self.input.is_empty();
+            }
             None => self.has_lines = false,
         }
         line

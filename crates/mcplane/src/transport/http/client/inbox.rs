@@ -1,6 +1,7 @@
 //! Messages on their way from the exchanges to the reader.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Buf, Bytes};
@@ -18,7 +19,7 @@ const INBOX_BYTES_MAX: usize = 256 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     queue: Mutex<Queue>,
-    tells_losses: bool,
+    tells_losses: AtomicBool,
     /// Each begins with the request on whose stream it came: see
     /// [`Http::attributed`](super::Http::attributed).
     is_attributed: bool,
@@ -44,19 +45,24 @@ impl From<Bytes> for Piece {
 }
 
 impl Inbox {
-    /// Whoever reads it asks for [`Inbox::next_loss`], too, if it `tells_losses`.
-    pub(super) fn new(is_attributed: bool, tells_losses: bool) -> Self {
-        Self { is_attributed, tells_losses, ..Self::default() }
+    pub(super) fn new(is_attributed: bool) -> Self {
+        Self { is_attributed, ..Self::default() }
+    }
+
+    /// Whoever reads it asks for [`Inbox::next_loss`] from now on, too.
+    pub(super) fn heard(&self) {
+        self.tells_losses.store(true, Ordering::Relaxed);
     }
 
     /// A request was lost. `false` if the reader would not hear of it.
     pub(super) fn lost(&self, id: &Id, failure: &Failure) -> bool {
         let Id::Integer(id) = id else { return false };
-        if self.tells_losses {
+        let tells_losses = self.tells_losses.load(Ordering::Relaxed);
+        if tells_losses {
             let loss = Loss { id: *id, failure: failure.clone() };
             self.lock().pieces.push_back(Piece::Lost(loss));
         }
-        self.tells_losses
+        tells_losses
     }
 
     /// What was lost, if every line before it was read.
@@ -116,7 +122,7 @@ impl Inbox {
         }
         let read = buffer.filled().len() - before;
         queue.bytes -= read;
-        read > 0 || queue.ended
+        read > 0 || queue.ended && queue.pieces.is_empty()
     }
 
     pub(super) fn has_news(&self) -> bool {
@@ -141,7 +147,7 @@ mod tests {
 
     #[test]
     fn lines_say_on_whose_stream_they_came_where_that_is_wanted() {
-        let inbox = Inbox::new(true, false);
+        let inbox = Inbox::new(true);
         inbox.push_of(Some(&Id::from(7)), Bytes::from_static(b"{}"));
         inbox.push_of(Some(&Id::from("8 ")), Bytes::from_static(b"[\n]"));
         inbox.push(Bytes::from_static(b"{}"));
@@ -156,11 +162,13 @@ mod tests {
     fn what_was_lost_is_told_behind_the_lines_before_it_and_only_where_it_is_heard() {
         let failure = Failure::new(Lost::Broken, "gone");
         assert!(!Inbox::default().lost(&Id::from(1), &failure), "nobody asks");
-        let inbox = Inbox::new(false, true);
+        let inbox = Inbox::new(false);
+        inbox.heard();
         assert!(!inbox.lost(&Id::from("1"), &failure), "no id of ours");
         inbox.push(Bytes::from_static(b"1"));
         assert!(inbox.lost(&Id::from(7), &failure));
         inbox.push(Bytes::from_static(b"2"));
+        inbox.end();
         let mut space = [0; 64];
         let mut buffer = ReadBuf::new(&mut space);
         assert!(inbox.next_loss().is_none() && inbox.read(&mut buffer));
@@ -168,6 +176,7 @@ mod tests {
         assert_eq!(inbox.next_loss().map(|loss| loss.id()), Some(7));
         assert!(inbox.read(&mut buffer) && inbox.next_loss().is_none());
         assert_eq!(buffer.filled(), b"1\n2\n");
+        assert!(inbox.read(&mut buffer), "the end comes last");
     }
 
     #[test]

@@ -166,6 +166,10 @@ impl Reader {
 }
 
 impl Source for Link {
+    fn heard(&self) {
+        self.shared.inbox.heard();
+    }
+
     fn next(&self) -> Option<Loss> {
         self.shared.inbox.next_loss()
     }

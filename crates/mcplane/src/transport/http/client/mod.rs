@@ -164,18 +164,18 @@ impl Transport for Http {
     type Writer = Writer;
 
     fn open(self) -> Result<(Reader, Writer)> {
-        Ok(link::open(self.shared(false)?))
+        Ok(link::open(self.shared()?))
     }
 
     fn open_telling(self) -> Result<(Reader, Writer, Losses)> {
-        let (reader, writer) = link::open(self.shared(true)?);
+        let (reader, writer) = link::open(self.shared()?);
         let losses = reader.losses();
         Ok((reader, writer, losses))
     }
 }
 
 impl Http {
-    fn shared(self, tells_losses: bool) -> Result<Shared> {
+    fn shared(self) -> Result<Shared> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
@@ -187,7 +187,7 @@ impl Http {
             pool: self.pool,
             refused: Mutex::new(()),
         };
-        let inbox = Inbox::new(self.is_attributed, tells_losses);
+        let inbox = Inbox::new(self.is_attributed);
         Ok(Shared::new(endpoint, self.tools, inbox))
     }
 }
