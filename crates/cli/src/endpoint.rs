@@ -1,6 +1,6 @@
 //! Where the gateway is that a command speaks to.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
 use mcplane::transport::http::Url;
 use mcplane::transport::{Address, Dialed, Dialer};
@@ -53,6 +53,9 @@ impl Found {
     /// The URL is none, or nobody answers there.
     pub async fn dial(&self) -> anyhow::Result<Dialed> {
         let address = Address::with_scheme(&self.url)?;
+        if matches!(address, Address::Stdio) {
+            bail!("`stdio` is this program's own; give the address of a gateway");
+        }
         let mut dialer = Dialer::new();
         if let (Some(token), Address::Http(_) | Address::WebSocket(_)) = (token(), &address) {
             dialer = dialer.header("authorization", &format!("Bearer {token}"))?;

@@ -196,6 +196,9 @@ fn percent_decoded(text: &str) -> Option<String> {
             continue;
         }
         let digits = [bytes.next()?, bytes.next()?];
+        if !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
         out.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
     }
     String::from_utf8(out).ok()

@@ -8,6 +8,7 @@ use mcplane::auth::{LoopbackBrowser, OAuth};
 use mcplane::client::{Client, ClientBuilder};
 use mcplane::transport::http::client::{DroppedTools, Pool};
 use mcplane::transport::http::{HeaderName, HeaderValue, Url};
+use mcplane::transport::process::mask_urls;
 use mcplane::transport::tls::ClientTls;
 use mcplane::transport::{Address, Dialer};
 
@@ -64,8 +65,13 @@ pub(crate) async fn connect(
 ) -> Result<(Client, Option<DroppedTools>), Unreached> {
     let address = Address::with_scheme(url).map_err(|error| {
         let hint = "to start a server put `--` before its command: mcplane inspect --";
-        Unreached::Usage(format!("{error}; {hint} {url}"))
+        Unreached::Usage(format!("{error}; {hint} {}", mask_urls(url)))
     })?;
+    if matches!(address, Address::Stdio) {
+        return Err(Unreached::Usage(
+            "`stdio` is this program's own; give the address of a server".to_owned(),
+        ));
+    }
     let is_http = matches!(address, Address::Http(_));
     if !args.headers.is_empty() && !is_http && !matches!(address, Address::WebSocket(_)) {
         return Err(Unreached::Usage("--header needs a URL of http, https, ws or wss".to_owned()));

@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 /// );
 /// # mcplane::Result::<()>::Ok(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
     /// This `http` or `https` URL.
@@ -150,7 +150,9 @@ impl FromStr for Address {
 /// The scheme that a text begins with. A name before a port is none.
 fn scheme(text: &str) -> Option<&'static Scheme> {
     let (name, rest) = text.split_once(':')?;
-    let is_port = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port = !name.eq_ignore_ascii_case("unix")
+        && !rest.is_empty()
+        && rest.bytes().all(|byte| byte.is_ascii_digit());
     SCHEMES.iter().find(|scheme| name.eq_ignore_ascii_case(scheme.name) && !is_port)
 }
 
@@ -226,9 +228,34 @@ impl fmt::Display for Address {
     }
 }
 
+/// As `Display`, with `…` for what may be secret in a URL, too.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_string();
+        #[cfg(feature = "client")]
+        let text = mcplane_process::mask_urls(&text);
+        f.write_str(&text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_may_be_a_number() {
+        assert_eq!(read("unix:8080"), Address::Unix("8080".into()));
+    }
+
+    #[cfg(feature = "client")]
+    #[test]
+    fn nothing_secret_is_shown_to_whoever_debugs() {
+        let command = mcplane_process::Command::new("x").args(["--token", "hunter2"]);
+        let shown = format!("{:?}", Address::from(command.env("API_KEY", "s3cret")));
+        assert!(!shown.contains("hunter2") && !shown.contains("s3cret"), "{shown}");
+        let shown = format!("{:?}", read("https://h/mcp?key=hunter2"));
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
 
     fn read(text: &str) -> Address {
         text.parse().unwrap()
