@@ -106,7 +106,7 @@ async fn a_body_that_is_too_long_is_not_read() {
             tap.send("data: \"").await;
             let piece = "x".repeat(1024 * 1024);
             for _ in 0..40 {
-                if tokio::time::timeout(PATIENCE, tap.send(&piece)).await.is_err() {
+                if timeout(PATIENCE, tap.send(&piece)).await.is_err() {
                     break;
                 }
             }
