@@ -125,10 +125,12 @@ impl Drive<'_> {
     pub(super) fn move_away(&mut self, call: &Arc<Call>) {
         let Some(id) = call.life().sent().map(|sent| sent.on.id) else { return };
         let tag = self.session.cancel(id, "it is sent elsewhere", &mut self.out);
-        drop(tag);
+        // Its client may give it up at this moment: what it says still is not somebody else's.
+        if matches!(tag, Some(Tag::Call(_))) {
+            self.voices.cut(id, call);
+        }
         let place = call.life().requeue();
         if let Some(place) = place {
-            self.voices.cut(id, call);
             self.part(clock::now(), Tag::Moved(call.caller.clone(), place));
             self.pool.admit(Arc::clone(call));
         }

@@ -454,6 +454,10 @@ impl Pool {
     /// Ends a worker of no more use, and starts another one in its place: that is a restart too.
     /// What it works on may end within this time.
     pub(crate) fn replace(self: &Arc<Self>, worker: &Arc<Worker>, leave: Duration) {
+        // Whoever lets it go, or starts it again, has decided already; its lane may be nobody's.
+        if matches!(worker.state(), State::Leaving | State::Down) {
+            return;
+        }
         let lane = worker.lane.get().map_or(&self.common, |lane| lane);
         lane.remove(worker);
         self.retire(worker, clock::now() + leave);

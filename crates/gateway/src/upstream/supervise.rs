@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use mcplane::proto::error::Code;
 use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::Running;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
@@ -285,9 +286,13 @@ impl Supervisor {
         lived: bool,
         closing: &mut watch::Receiver<Option<Instant>>,
     ) -> bool {
+        // It was told to leave while it ended, and nobody else hears of that.
+        if worker.state() == State::Leaving {
+            return false;
+        }
         let pause = pause_before_next(pool, worker, lived);
         if pause > SHORT_PAUSE {
-            worker.set_state(State::Down);
+            worker.enter(State::Down);
             pool.status.rests(worker.number, (pause < NEVER).then(|| clock::now() + pause));
             pool.give_up(worker);
         }
@@ -328,9 +333,14 @@ impl Supervisor {
 }
 
 /// Whether the two sides will not meet another time either.
-const fn is_verdict(cause: &Cause) -> bool {
+fn is_verdict(cause: &Cause) -> bool {
     use HandshakeError::{NoCommonRevision, Refused};
-    matches!(cause, Cause::Handshake(NoCommonRevision { .. } | Refused { .. }, _))
+    match cause {
+        Cause::Handshake(NoCommonRevision { .. }, _) => true,
+        // What was lost on its way says nothing of the server.
+        Cause::Handshake(Refused { error, .. }, _) => error.code != Code::UNAVAILABLE,
+        _ => false,
+    }
 }
 
 fn turn_away(pool: &Arc<Pool>, command: Command) {

@@ -98,8 +98,9 @@ impl Drop for Turn {
         loop {
             let next = tools.turns().next(tool);
             let Some(call) = next else { return };
-            let turn = Self(Some((Arc::clone(&tools), tool)));
-            Arc::clone(&call.pool).begin(call, turn);
+            let (pool, turn) = (Arc::clone(&call.pool), Self(Some((Arc::clone(&tools), tool))));
+            pool.begin(call, turn);
+            pool.shared.drain.note();
         }
     }
 }

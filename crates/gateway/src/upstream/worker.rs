@@ -200,8 +200,10 @@ impl Worker {
         *self.probed.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
     }
 
+    /// From leaving there is no way but down.
     pub(crate) fn set_state(&self, state: State) {
-        self.change(|_| Some(state));
+        let ends = matches!(state, State::Leaving | State::Down);
+        self.change(|before| (before != State::Leaving || ends).then_some(state));
     }
 
     /// The same, unless it is leaving.

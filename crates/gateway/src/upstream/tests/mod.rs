@@ -10,6 +10,7 @@ mod raw;
 mod sides;
 mod subscriptions;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcplane::Client;
@@ -18,8 +19,10 @@ use mcplane::transport::memory::pair;
 use tokio::time::{sleep, timeout};
 
 use crate::admin::{CauseStatus, ServerState, ServerStatus, WorkerState};
+use crate::clock;
 use crate::config::{Config, Period, Server, Size, Speaks};
 use crate::gateway::Gateway;
+use crate::upstream::worker::State;
 
 /// How long something may take that has to come.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -117,6 +120,23 @@ async fn a_server_that_nobody_approves_is_given_up() {
     assert!(error.contains("no answer to `initialize` within 1 s"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
     gateway.close().await;
+}
+
+/// A probe may fail after its worker was let go: that needs no other one, in a lane that is nobody's.
+#[tokio::test]
+async fn a_worker_that_leaves_is_not_replaced_and_stays_so() {
+    let gateway = Gateway::start(with(in_shell(TALKING))).unwrap();
+    gateway.ready().await;
+    let pool = Arc::clone(&gateway.upstreams()[0].pool);
+    let worker = Arc::clone(&pool.workers()[0]);
+    pool.retire(&worker, clock::now() + LIMIT);
+    pool.replace(&worker, Duration::ZERO);
+    for state in [State::Starting, State::Healthy, State::Quarantined] {
+        worker.set_state(state);
+        assert_eq!(worker.state(), State::Leaving);
+    }
+    assert!(pool.workers().iter().all(|other| other.number == worker.number));
+    timeout(LIMIT, gateway.close()).await.unwrap();
 }
 
 /// A call during which its process ends is lost, and put down to it; the next worker is there for others.
