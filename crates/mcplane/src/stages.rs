@@ -3,16 +3,20 @@
 //! Off until an observer is set; then every stage of every message costs two reads of the clock and
 //! one call. `mcplane bench --profile stages` asks `mcplane fixture` for it; a server of your own
 //! can keep its own figures:
-//!
-//! ```no_run
-//! # use mcplane::Server;
-//! # async fn run() -> mcplane::Result<()> {
-//! mcplane::stages::observe(|stage, took| eprintln!("{}: {took:?}", stage.as_str()));
-//! Server::new("demo", "1.0.0").serve(mcplane::stdio()).await?;
-//! # Ok(())
-//! # }
-//! ```
 
+#![cfg_attr(
+    feature = "stages",
+    doc = r#"
+```no_run
+# use mcplane::Server;
+# async fn run() -> mcplane::Result<()> {
+mcplane::stages::observe(|stage, took| eprintln!("{}: {took:?}", stage.as_str()));
+Server::new("demo", "1.0.0").serve(mcplane::stdio()).await?;
+# Ok(())
+# }
+```
+"#
+)]
 #![cfg_attr(
     not(feature = "stages"),
     allow(dead_code, unreachable_pub, reason = "nobody can observe what is private")

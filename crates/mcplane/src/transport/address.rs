@@ -253,7 +253,7 @@ mod tests {
         let command = mcplane_process::Command::new("x").args(["--token", "hunter2"]);
         let shown = format!("{:?}", Address::from(command.env("API_KEY", "s3cret")));
         assert!(!shown.contains("hunter2") && !shown.contains("s3cret"), "{shown}");
-        let shown = format!("{:?}", read("https://h/mcp?key=hunter2"));
+        let shown = format!("{:?}", Address::Http("https://h/mcp?key=hunter2".into()));
         assert!(!shown.contains("hunter2"), "{shown}");
     }
 
