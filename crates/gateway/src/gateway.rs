@@ -253,13 +253,12 @@ impl Gateway {
                     upstream.pool.shared.times.store(Arc::new(Times::of(&config.gateway)));
                     Arc::clone(upstream)
                 }
-                None => Upstream::start(name, server, &config.gateway, &self.0.means),
+                None => {
+                    let before = was(name).map(|before| &**before);
+                    Upstream::start((name, server), &config.gateway, &self.0.means, before)
+                }
             };
             upstream.pool.shared.questions.charge_to(&self.0.memory);
-            // Until it has told what it offers, what it offered under its old settings stands in.
-            if upstream.offer.load().is_none() {
-                upstream.offer.store(was(name).and_then(|before| before.offer.load_full()));
-            }
             upstreams.push(upstream);
         }
         let stays =
