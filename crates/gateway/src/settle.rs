@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tracing::Level;
 
 use crate::clock;
+use crate::failure::Failure;
 use crate::upstream::pool::Shared;
 
 /// How a request ended.
@@ -54,8 +55,8 @@ pub(crate) enum Refusal {
     Blamed,
     /// Its upstream or its session ends.
     Closing,
-    /// Nothing says whose it is, where each client has a worker to itself.
-    Nobodys,
+    /// It belongs to no session, and each session has workers of its own.
+    NoSession,
     /// Its upstream speaks a revision without its method.
     Method,
 }
@@ -107,7 +108,7 @@ impl Refusal {
             Self::Waited => "waited",
             Self::Blamed => "blamed",
             Self::Closing => "closing",
-            Self::Nobodys => "nobodys",
+            Self::NoSession => "no_session",
             Self::Method => "method",
         }
     }
@@ -145,6 +146,11 @@ pub(crate) fn settle(request: Relayed, reply: Reply<'_>, outcome: Outcome, way: 
         Reply::Error(error) => request.fail(error),
         Reply::Nothing => request.forget(),
     }
+}
+
+/// Answers a request with an error of the gateway's own.
+pub(crate) fn fail(request: Relayed, failure: &Failure, way: Way<'_>) {
+    settle(request, Reply::Error(&failure.object()), failure.outcome(), way);
 }
 
 #[cold]

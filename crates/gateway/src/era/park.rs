@@ -24,7 +24,8 @@ use serde_json::value::RawValue;
 
 use super::questions::{client_gone, is_one_client};
 use crate::clock;
-use crate::settle::{Outcome, Refusal, Reply, Way, settle};
+use crate::failure::Failure;
+use crate::settle::{Outcome, Reply, Way, fail, settle};
 use crate::upstream::call::Call;
 use crate::upstream::pool::Pool;
 use crate::upstream::worker::{Command, Worker};
@@ -58,7 +59,7 @@ pub(crate) struct Kept {
 }
 
 /// What its upstream answered, or why there is no answer.
-pub(crate) type How = Result<(Message, Peer), (ErrorObject, Outcome)>;
+pub(crate) type How = Result<(Message, Peer), Failure>;
 
 /// One question of an upstream.
 struct Question {
@@ -138,7 +139,8 @@ impl Parking {
             request
         };
         // While the client is away, the question waits with the others.
-        request.map_or(Ok(()), |request| self.send_away(call, request))
+        let sent_away = request.map_or(Ok(()), |request| self.send_away(call, request));
+        sent_away.map_err(|failure| failure.object())
     }
 
     /// A client comes back, or so it may be.
@@ -157,7 +159,7 @@ impl Parking {
             calls.get(&state).is_some_and(fits).then(|| calls.remove(&state)).flatten()
         };
         let Some(Place { call, .. }) = place else {
-            refuse(request, &not_ours(), pool);
+            fail(request, &Failure::State, way);
             return Resumed::Answered;
         };
         let answers: Entries<Box<RawValue>> = request
@@ -169,7 +171,7 @@ impl Parking {
         let mut life = call.life();
         let Some(parked) = life.questions() else {
             drop(life);
-            refuse(request, &ErrorObject::invalid_params("the call has been given up"), pool);
+            fail(request, &Failure::GivenUp, way);
             return Resumed::Answered;
         };
         parked.questions.retain(|question| match answers.get(&question.key) {
@@ -185,7 +187,7 @@ impl Parking {
             parked.close(&call.caller);
             match kept.how {
                 Ok((answer, peer)) => super::respond(request, &call, (&answer, &peer), false, way),
-                Err((error, outcome)) => settle(request, Reply::Error(&error), outcome, way),
+                Err(failure) => fail(request, &failure, way),
             }
             return Resumed::Answered;
         }
@@ -245,7 +247,7 @@ impl Parking {
     }
 
     /// Ends a client's request with the questions of its call.
-    fn send_away(&self, call: &Arc<Call>, request: Relayed) -> Result<(), ErrorObject> {
+    fn send_away(&self, call: &Arc<Call>, request: Relayed) -> Result<(), Failure> {
         let state = format!("{PREFIX}{}", super::unguessable()?);
         let mut out = Vec::new();
         {
@@ -273,20 +275,6 @@ impl Parking {
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Place>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A client comes back, and there is nothing to come back to.
-fn refuse(request: Relayed, error: &ErrorObject, pool: &Pool) {
-    let way = Way { upstream: Some(&pool.shared), ..Way::default() };
-    settle(request, Reply::Error(error), Outcome::Refused(Refusal::State), way);
-}
-
-/// What a client hears whose state is void. A parked call ends with the gateway, whatever the key.
-pub(super) fn not_ours() -> ErrorObject {
-    ErrorObject::invalid_params(
-        "`requestState` is not one that this gateway gave for this request, or its time is over: \
-         send the call again without it",
-    )
 }
 
 /// What became of a request that may be a retry.
@@ -345,9 +333,7 @@ pub(crate) fn ask_urls(request: Relayed, elicitations: &[u8], way: Way<'_>) {
         if let Err(lacking) =
             translate::can_answer(Method::ElicitationCreate, params, request.capabilities())
         {
-            let why = "the server wants the user to open a URL, which this client does not offer";
-            let error = super::missing_capability(why, &serde_json::json!(lacking));
-            return super::refuse(request, &error, way);
+            return fail(request, &Failure::UrlCapability(lacking), way);
         }
     }
     let keys: Vec<String> = (1..=questions.len()).map(|number| format!("url{number}")).collect();

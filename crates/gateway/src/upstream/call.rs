@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcplane::budget::Charge;
-use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::method::Method;
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
@@ -16,7 +15,8 @@ use super::turn::Turn;
 use super::worker::Worker;
 use crate::clock;
 use crate::era::park::{How, Kept, Parked};
-use crate::settle::{Outcome, Reply, Way, settle};
+use crate::failure::Failure;
+use crate::settle::{Outcome, Reply, Way, fail, settle};
 
 /// What the lives of a gateway's calls are made of.
 pub(crate) struct Real;
@@ -99,30 +99,20 @@ impl Call {
     }
 
     /// Ends it with an error, unless it has ended already.
-    pub(crate) fn fail(&self, outcome: Outcome, error: &ErrorObject) {
-        drop(self.fail_at_worker(outcome, error));
+    pub(crate) fn fail(&self, failure: &Failure) {
+        drop(self.fail_at_worker(failure));
     }
 
     /// The same; what it held at a worker that has it still comes back.
-    pub(crate) fn fail_at_worker(
-        &self,
-        outcome: Outcome,
-        error: &ErrorObject,
-    ) -> Option<Box<Sent>> {
-        let ended = self.end(|| (Err((error.clone(), outcome)), Charge::default()));
+    pub(crate) fn fail_at_worker(&self, failure: &Failure) -> Option<Box<Sent>> {
+        let ended = self.end(|| (Err(failure.clone()), Charge::default()));
         let way = self.way(&ended);
         let Ended { request, sent, .. } = ended;
         let sent = sent.map(|sent| Box::new(self.remember(request.as_ref(), sent)));
         if let Some(request) = request {
-            settle(request, Reply::Error(error), outcome, way);
+            fail(request, failure, way);
         }
         sent
-    }
-
-    /// The same, since its upstream answers what cannot be passed on.
-    pub(crate) fn fail_of_upstream(&self, code: Code, why: String) {
-        let outcome = Outcome::Error(code, Fault::Upstream);
-        self.fail(outcome, &ErrorObject::new(code, why));
     }
 
     /// The way that it has come.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcplane::budget::Charge;
-use mcplane::proto::error::{Code, ErrorObject, Fault};
+use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
 use mcplane::proto::id::Id;
 use mcplane::proto::limits::MESSAGE_BYTES_MAX;
@@ -32,7 +32,7 @@ use super::voices::Voices;
 use super::worker::{Command, State, Waiting, Worker, unavailable};
 use crate::clock;
 use crate::era;
-use crate::settle::Outcome;
+use crate::failure::Failure;
 
 /// Unsent bytes above which an upstream counts as not reading: more calls are refused as overload.
 pub(super) const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -371,7 +371,7 @@ impl<'a> Drive<'a> {
                     self.voices.ended(clock::now(), &call.caller);
                 }
                 self.was_well(&call);
-                call.fail(Outcome::Error(error.code, Fault::Upstream), &error);
+                call.fail(&Failure::Transport(error));
             }
             Some(Lost::Call(Tag::Own(waiting))) => drop(waiting.send(Err(error))),
             Some(Lost::Call(Tag::Listen)) => self.listen_ended(loss.id(), &Answer::Error(error)),

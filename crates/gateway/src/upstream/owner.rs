@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use mcplane::proto::error::{Code, ErrorObject, Fault};
+use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Caller;
@@ -12,8 +12,7 @@ use mcplane::server::relay::Caller;
 use super::call::Call;
 use super::drive::{Drive, End, Tag};
 use super::pool::Heard;
-use crate::era::questions::no_room;
-use crate::settle::Outcome;
+use crate::failure::Failure;
 use crate::{clock, era};
 
 impl Drive<'_> {
@@ -173,9 +172,10 @@ impl Drive<'_> {
         let Some(id) = begun(begin).filter(is_call) else {
             return self.too_long("a message for which there is no room, while others wait");
         };
-        let error = no_room("an answer");
-        if let Some(Tag::Call(call)) = self.session.cancel(id, &error.message, &mut self.out) {
-            call.fail(Outcome::Error(error.code, Fault::Us), &error);
+        let failure = Failure::NoRoom;
+        let cancelled = self.session.cancel(id, &failure.to_string(), &mut self.out);
+        if let Some(Tag::Call(call)) = cancelled {
+            call.fail(&failure);
             self.voices.cut(id, &call);
         }
     }
@@ -194,7 +194,7 @@ impl Drive<'_> {
             [call] => {
                 // One without is being taken back.
                 let id = call.life().sent().map(|sent| sent.on.id);
-                call.fail_of_upstream(Code::INTERNAL_ERROR, why.clone());
+                call.fail(&Failure::Unreadable(error.to_owned()));
                 if let Some(id) = id
                     && let Some(Tag::Call(call)) = self.session.cancel(id, &why, &mut self.out)
                 {
