@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::catalog::{Changes, Kind, Naming, Route, Server, Snapshot};
 use crate::config::Mode;
 use crate::desired::{Client, Desired};
+use crate::settle::Tally;
 use crate::upstream::Upstream;
 use crate::upstream::keyed::Key;
 
@@ -25,6 +26,8 @@ pub(crate) struct Frontend {
     /// The server that it is for; that of all has none.
     server: Option<Arc<str>>,
     desired: Arc<Desired>,
+    /// How the requests ended that no upstream was asked for, at any frontend.
+    pub(crate) tally: Arc<Tally>,
     service: OnceLock<Service>,
 }
 
@@ -46,8 +49,13 @@ pub(crate) struct View {
 }
 
 impl Frontend {
-    pub(crate) fn new(view: View, server: Option<Arc<str>>, desired: Arc<Desired>) -> Self {
-        Self { view: ArcSwap::from_pointee(view), server, desired, service: OnceLock::new() }
+    pub(crate) fn new(
+        view: View,
+        server: Option<Arc<str>>,
+        desired: Arc<Desired>,
+        tally: Arc<Tally>,
+    ) -> Self {
+        Self { view: ArcSwap::from_pointee(view), server, desired, tally, service: OnceLock::new() }
     }
 
     pub(crate) fn view(&self) -> arc_swap::Guard<Arc<View>> {

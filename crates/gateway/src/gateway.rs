@@ -104,7 +104,7 @@ impl Gateway {
         let store = store.map(|folder| Arc::new(Store::new(folder.join("lists"))));
         let desired = Arc::<Desired>::default();
         let view = View::of(None, Vec::new(), &Naming::default());
-        let all = Arc::new(Frontend::new(view, None, Arc::clone(&desired)));
+        let all = Arc::new(Frontend::new(view, None, Arc::clone(&desired), Arc::default()));
         let memory = config.gateway.memory.map_or_else(Budget::default, |memory| {
             Budget::new(usize::try_from(memory.bytes()).unwrap_or(usize::MAX))
         });
@@ -276,7 +276,8 @@ impl Gateway {
                 None => {
                     let view = View::of(Some(&name), vec![Arc::clone(upstream)], &naming(&config));
                     let desired = Arc::clone(&self.0.means.desired);
-                    let frontend = Arc::new(Frontend::new(view, Some(Arc::clone(&name)), desired));
+                    let (server, tally) = (Some(Arc::clone(&name)), Arc::clone(&self.0.all.tally));
+                    let frontend = Arc::new(Frontend::new(view, server, desired, tally));
                     let endpoint = self.0.site.endpoint_of(&name, &frontend.serve(&self.0.memory)?);
                     (frontend, endpoint)
                 }

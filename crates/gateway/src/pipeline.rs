@@ -21,32 +21,32 @@ use crate::era::park::Resumed;
 use crate::era::replay;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, View};
-use crate::settle::{Outcome, Reply, Way, settle};
+use crate::settle::{Outcome, Reply, To, Way, settle};
 use crate::upstream::call::{Call, Known};
 use crate::upstream::pool::Pool;
 
 impl Relay for Frontend {
     /// One request: answered from the catalog, or put on its way to a worker.
     fn request(&self, request: Relayed, out: &mut Output) -> Option<Arc<dyn Cancel>> {
-        let view = self.view();
+        let (view, own) = (self.view(), To::Gateway(&self.tally));
         // answer   what the catalog knows needs nobody else
         if let Some(kind) = Kind::of(request.method()) {
             view.upstreams.iter().for_each(|upstream| upstream.asked());
             return match list(&view, kind, &request, out) {
                 Ok(()) => {
-                    settle(request, Reply::Nothing, Outcome::Answered, Way::default());
+                    settle(request, Reply::Nothing, Outcome::Answered, Way::to(own));
                     None
                 }
-                Err(failure) => refuse(request, &failure, Way::default(), out),
+                Err(failure) => refuse(request, &failure, own, out),
             };
         }
         // route    by name, in the catalog of this moment
         let route = match route(&view, &request) {
             Ok(route) => route,
-            Err(failure) => return refuse(request, &failure, Way::default(), out),
+            Err(failure) => return refuse(request, &failure, own, out),
         };
         let Some(upstream) = view.upstreams.get(route.server) else {
-            return refuse(request, &Failure::NoServer, Way::default(), out);
+            return refuse(request, &Failure::NoServer, own, out);
         };
         let pool = &upstream.pool;
         // resume   a client of 2026-07-28 that comes back with answers to its parked call
@@ -63,8 +63,7 @@ impl Relay for Frontend {
         let retry = match replay::reopen(pool, &request) {
             Ok(retry) => retry,
             Err(failure) => {
-                let way = Way { upstream: Some(&pool.shared), ..Way::default() };
-                return refuse(request, &failure, way, out);
+                return refuse(request, &failure, To::Upstream(&pool.shared), out);
             }
         };
         // limit    calls of a tool with a limit of its own take turns
@@ -200,11 +199,11 @@ fn limited(pool: &Pool, request: &Relayed, route: &Route) -> Option<usize> {
 fn refuse(
     request: Relayed,
     failure: &Failure,
-    way: Way<'_>,
+    to: To<'_>,
     out: &mut Output,
 ) -> Option<Arc<dyn Cancel>> {
     out.error(Some(request.id_json()), &failure.object());
-    settle(request, Reply::Nothing, failure.outcome(), way);
+    settle(request, Reply::Nothing, failure.outcome(), Way::to(to));
     None
 }
 

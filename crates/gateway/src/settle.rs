@@ -124,19 +124,35 @@ pub(crate) enum Reply<'a> {
 }
 
 /// The way that a request has come.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
-    pub(crate) upstream: Option<&'a Shared>,
+    pub(crate) to: To<'a>,
     /// Since when it waited for a worker or for its turn, if it had to.
     pub(crate) waited: Option<Instant>,
     /// When it was sent last.
     pub(crate) sent: Option<Instant>,
 }
 
+/// Who answers a request, or was to.
+#[derive(Clone, Copy)]
+pub(crate) enum To<'a> {
+    /// The gateway itself, where no upstream has what is asked for or none need be asked.
+    Gateway(&'a Tally),
+    Upstream(&'a Shared),
+}
+
+impl<'a> Way<'a> {
+    /// Of a request that was not sent anywhere.
+    pub(crate) const fn to(to: To<'a>) -> Self {
+        Self { to, waited: None, sent: None }
+    }
+}
+
 /// Answers a request, or ends it without an answer: the only place where one goes back.
 pub(crate) fn settle(request: Relayed, reply: Reply<'_>, outcome: Outcome, way: Way<'_>) {
-    if let Some(upstream) = way.upstream {
-        upstream.tally.count(outcome);
+    match way.to {
+        To::Gateway(tally) => tally.count(outcome),
+        To::Upstream(upstream) => upstream.tally.count(outcome),
     }
     if tracing::enabled!(target: "mcplane::call", Level::INFO) {
         tell(&request, &reply, outcome, way);
@@ -165,13 +181,17 @@ fn tell(request: &Relayed, reply: &Reply<'_>, outcome: Outcome, way: Way<'_>) {
     };
     let name = message.text(Part::Name).or_else(|| message.text(Part::Uri));
     let (outcome, why) = outcome.words();
+    let upstream = match way.to {
+        To::Gateway(_) => None,
+        To::Upstream(upstream) => Some(&*upstream.name),
+    };
     let answer_bytes = match reply {
         Reply::Line(line, _) => Some(line.len()),
         Reply::Error(_) | Reply::Nothing => None,
     };
     tracing::info!(
         target: "mcplane::call",
-        upstream = way.upstream.map(|upstream| &*upstream.name),
+        upstream,
         method = request.method().as_str(),
         name = name.as_deref(),
         outcome,
@@ -185,7 +205,7 @@ fn tell(request: &Relayed, reply: &Reply<'_>, outcome: Outcome, way: Way<'_>) {
     );
 }
 
-/// How the requests to one upstream ended.
+/// How the requests to one upstream ended, or those that the gateway answered itself.
 #[derive(Default)]
 pub(crate) struct Tally {
     answered: AtomicU64,
@@ -224,7 +244,7 @@ impl Tally {
     }
 }
 
-/// How the requests to one server ended, since it is in the settings as it is.
+/// How requests ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Calls {
@@ -234,7 +254,7 @@ pub struct Calls {
     pub tool_errors: u64,
     /// With an error.
     pub errors: u64,
-    /// Not sent: too much to do, no worker, or not a request that could be sent.
+    /// Not sent: too much to do, no worker, an unknown name, or not a request that could be sent.
     pub refused: u64,
     /// Not answered in time.
     pub timed_out: u64,

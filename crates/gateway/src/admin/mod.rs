@@ -60,6 +60,9 @@ pub struct Status {
     pub memory: Memory,
     /// How often the settings were read again.
     pub reloads: u64,
+    /// How the requests ended that the gateway answered without any server: lists, names and URIs
+    /// that no server has, and requests that name nothing. Handshakes and pings are not counted.
+    pub own_calls: Calls,
     /// The servers, in the order of the settings.
     pub servers: Vec<ServerStatus>,
 }
@@ -111,7 +114,7 @@ pub struct ServerStatus {
     pub queued: usize,
     /// Calls that were refused since everything was full.
     pub refused: u64,
-    /// How its calls ended.
+    /// How its calls ended, since its settings are as they are.
     pub calls: Calls,
     /// Log messages and questions of the server that were passed on to nobody: they named no call.
     pub unowned_logs: u64,
@@ -206,6 +209,7 @@ impl Gateway {
             sessions: self.0.site.sessions(),
             memory: Memory { used_bytes: self.0.memory.used(), max_bytes: self.0.memory.max() },
             reloads: self.0.reloads.load(Relaxed),
+            own_calls: self.0.all.tally.calls(),
             servers: servers.collect(),
         }
     }

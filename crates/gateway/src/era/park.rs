@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 use super::questions::{client_gone, is_one_client};
 use crate::clock;
 use crate::failure::Failure;
-use crate::settle::{Outcome, Reply, Way, fail, settle};
+use crate::settle::{Outcome, Reply, To, Way, fail, settle};
 use crate::upstream::call::Call;
 use crate::upstream::pool::Pool;
 use crate::upstream::worker::{Command, Worker};
@@ -145,7 +145,7 @@ impl Parking {
 
     /// A client comes back, or so it may be.
     pub(crate) fn resume(&self, pool: &Pool, request: Relayed) -> Resumed {
-        let way = Way { upstream: Some(&pool.shared), ..Way::default() };
+        let way = Way::to(To::Upstream(&pool.shared));
         let state = request.message().text(Part::RequestState).map(std::borrow::Cow::into_owned);
         let Some(state) = state.filter(|state| state.starts_with(PREFIX)) else {
             return Resumed::Not(request);
@@ -261,7 +261,7 @@ impl Parking {
         let (pool, call, since) = (Arc::clone(&call.pool), Arc::clone(call), clock::now());
         let digest = self.digest(&request);
         self.calls().insert(state, Place { call, since, digest });
-        let way = Way { upstream: Some(&pool.shared), ..Way::default() };
+        let way = Way::to(To::Upstream(&pool.shared));
         settle(request, Reply::Line(out, message::Outcome::Result), Outcome::Answered, way);
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::worker::Worker;
 use crate::clock;
 use crate::era::park::{How, Kept, Parked};
 use crate::failure::Failure;
-use crate::settle::{Outcome, Reply, Way, fail, settle};
+use crate::settle::{Outcome, Reply, To, Way, fail, settle};
 
 /// What the lives of a gateway's calls are made of.
 pub(crate) struct Real;
@@ -118,7 +118,7 @@ impl Call {
     /// The way that it has come.
     pub(crate) fn way(&self, ended: &Ended<Real>) -> Way<'_> {
         Way {
-            upstream: Some(&self.pool.shared),
+            to: To::Upstream(&self.pool.shared),
             waited: ended.waited,
             sent: ended.sent.as_ref().map(|sent| sent.on.at),
         }

@@ -138,3 +138,34 @@ async fn what_becomes_of_workers_is_told() {
     let expected = [&life[..], &["Starting"], &life, &["Leaving", "Down"]].concat();
     assert_eq!(states, expected, "{told:#?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_no_server_is_asked_for_counts_for_the_gateway() {
+    let (told, _listens) = listen().await;
+    let bed = Bed::of(Server::default()).await;
+    let mut client = Client::of(&bed, "a").await;
+    told.take("");
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("tools/list", json!({"cursor": "1"})),
+        ("tools/call", json!({"name": "nobody"})),
+        ("tools/call", json!({})),
+    ] {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        client.write(&request).await;
+        client.hears(10).await;
+    }
+    client.call(&[], Ending::Answer, None).await;
+    client.hears(1_000).await;
+
+    let own = serde_json::to_value(bed.gateway.status().own_calls).unwrap();
+    let count = |answered: u32, refused: u32| {
+        json!({"answered": answered, "tool_errors": 0, "errors": 0, "refused": refused,
+               "timed_out": 0, "cancelled": 0, "lost": 0})
+    };
+    let told = told.take("mcplane::call");
+    assert_eq!((own, calls(&bed)), (count(1, 3), count(1, 0)), "{told:#?}");
+    let upstreams: Vec<_> = told.iter().map(|event| event.get("upstream").is_some()).collect();
+    assert_eq!(upstreams, [[false; 4].as_slice(), &[true]].concat(), "{told:#?}");
+    bed.gateway.close().await;
+}
