@@ -131,6 +131,9 @@ pub(crate) struct Way<'a> {
     pub(crate) waited: Option<Instant>,
     /// When it was sent last.
     pub(crate) sent: Option<Instant>,
+    /// When the first byte came of what its upstream said in it then; only noted while events are
+    /// [`traced`](is_traced).
+    pub(crate) first_byte: Option<Instant>,
 }
 
 /// Who answers a request, or was to.
@@ -144,8 +147,13 @@ pub(crate) enum To<'a> {
 impl<'a> Way<'a> {
     /// Of a request that was not sent anywhere.
     pub(crate) const fn to(to: To<'a>) -> Self {
-        Self { to, waited: None, sent: None }
+        Self { to, waited: None, sent: None, first_byte: None }
     }
+}
+
+/// Whether anybody listens to how calls end.
+pub(crate) fn is_traced() -> bool {
+    tracing::enabled!(target: "mcplane::call", Level::INFO)
 }
 
 /// Answers a request, or ends it without an answer: the only place where one goes back.
@@ -154,7 +162,7 @@ pub(crate) fn settle(request: Relayed, reply: Reply<'_>, outcome: Outcome, way: 
         To::Gateway(tally) => tally.count(outcome),
         To::Upstream(upstream) => upstream.tally.count(outcome),
     }
-    if tracing::enabled!(target: "mcplane::call", Level::INFO) {
+    if is_traced() {
         tell(&request, &reply, outcome, way);
     }
     match reply {
@@ -199,6 +207,7 @@ fn tell(request: &Relayed, reply: &Reply<'_>, outcome: Outcome, way: Way<'_>) {
         code,
         fault = fault.map(tracing::field::debug),
         waited_us = way.waited.map(|since| us(since, way.sent.unwrap_or(now))),
+        first_byte_us = way.sent.zip(way.first_byte).map(|(sent, at)| us(sent, at)),
         ran_us = way.sent.map(|sent| us(sent, now)),
         request_bytes = message.bytes().len(),
         answer_bytes,

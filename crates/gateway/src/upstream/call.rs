@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use mcplane::budget::Charge;
 use mcplane::proto::method::Method;
@@ -16,7 +17,7 @@ use super::worker::Worker;
 use crate::clock;
 use crate::era::park::{How, Kept, Parked};
 use crate::failure::Failure;
-use crate::settle::{Outcome, Reply, To, Way, fail, settle};
+use crate::settle::{Outcome, Reply, To, Way, fail, is_traced, settle};
 
 /// What the lives of a gateway's calls are made of.
 pub(crate) struct Real;
@@ -98,6 +99,15 @@ impl Call {
         Ok(())
     }
 
+    /// Notes that its upstream says something in it, which came whole now, or began then.
+    pub(super) fn hears(&self, began: Option<Instant>) {
+        if is_traced()
+            && let Some(sent) = self.life().sent_mut()
+        {
+            sent.first_byte.get_or_insert_with(|| began.unwrap_or_else(clock::now));
+        }
+    }
+
     /// Ends it with an error, unless it has ended already.
     pub(crate) fn fail(&self, failure: &Failure) {
         drop(self.fail_at_worker(failure));
@@ -121,6 +131,7 @@ impl Call {
             to: To::Upstream(&self.pool.shared),
             waited: ended.waited,
             sent: ended.sent.as_ref().map(|sent| sent.on.at),
+            first_byte: ended.sent.as_ref().and_then(|sent| sent.first_byte),
         }
     }
 

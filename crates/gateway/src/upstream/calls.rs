@@ -61,8 +61,11 @@ impl Drive<'_> {
         (answer, message): (Answer, Option<&Message>),
     ) {
         let Some(peer) = self.session.peer() else { return };
-        if message.is_some() && call.method.takes_input() {
-            self.voices.ended(now, &call.caller);
+        if message.is_some() {
+            call.hears(self.began);
+            if call.method.takes_input() {
+                self.voices.ended(now, &call.caller);
+            }
         }
         match (answer, message) {
             (Answer::TimedOut, _) => {

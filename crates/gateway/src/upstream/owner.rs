@@ -61,6 +61,7 @@ impl Drive<'_> {
                  `ask_workers` is 0"
             )),
             Owner::Call(call) => {
+                call.hears(self.began);
                 let share = self.pool.question_share();
                 let questions = &self.pool.shared.questions;
                 let refused = questions.ask(self.worker, &call, &id, method, message, share);
@@ -142,7 +143,10 @@ impl Drive<'_> {
         match method {
             Method::ListenAcknowledged => self.listen_acknowledged(message),
             Method::LogMessage => match self.owner() {
-                Owner::Call(call) => era::note_log(&call, message),
+                Owner::Call(call) => {
+                    call.hears(self.began);
+                    era::note_log(&call, message);
+                }
                 owner => match self.worker.greeting.client() {
                     Some(client) => era::note_log_to(&client.line, message),
                     None => self.nobodys(&owner),
