@@ -29,7 +29,7 @@ impl Relay for Frontend {
     /// One request: answered from the catalog, or put on its way to a worker.
     fn request(&self, request: Relayed, out: &mut Output) -> Option<Arc<dyn Cancel>> {
         let (view, own) = (self.view(), To::Gateway(&self.tally));
-        // answer   what the catalog knows needs nobody else
+        // answer   lists come from the catalog
         if let Some(kind) = Kind::of(request.method()) {
             view.upstreams.iter().for_each(|upstream| upstream.asked());
             return match list(&view, kind, &request, out) {
@@ -121,7 +121,7 @@ impl Relay for Frontend {
     }
 }
 
-/// A request whose answer is on its way back already.
+/// A request that has been answered already.
 struct Answered;
 
 impl Cancel for Answered {
@@ -184,7 +184,7 @@ fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, Failure>
     found.or_else(|| view.unlisted(kind)).ok_or(Failure::UnknownRef)
 }
 
-/// The number of a tool whose calls are counted, under the upstream's own name.
+/// The number of a tool that has a limit of its own, looked up by the upstream's name for it.
 fn limited(pool: &Pool, request: &Relayed, route: &Route) -> Option<usize> {
     let tools = &pool.shared.tools;
     if tools.are_none() || request.method() != Method::ToolsCall {

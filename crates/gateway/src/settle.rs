@@ -1,8 +1,8 @@
 //! The way back: every answer, error, refusal and cancellation of a request comes through
-//! [`settle`], which counts it for its upstream and tells whoever listens.
+//! [`settle`], which counts it for its upstream and emits its event.
 //!
-//! Events go to `tracing`, target `mcplane::call`. While nobody listens that is one look at a
-//! number; no clock is read and no text is made.
+//! Events go to `tracing`, target `mcplane::call`. While nobody subscribes, that is one atomic load: no
+//! clock is read and no text is made.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -24,28 +24,28 @@ pub(crate) enum Outcome {
     Answered,
     /// With a result that says that the tool has failed.
     ToolError,
-    /// With an error, and whose fault that is.
+    /// With an error, and whose fault it is.
     Error(Code, Fault),
-    /// It did not come to its upstream.
+    /// It was not sent to its upstream.
     Refused(Refusal),
     /// Its upstream did not answer in time.
     TimedOut,
-    /// Its client did not wait for it.
+    /// Its client cancelled it.
     Cancelled,
-    /// Its worker was gone before it had answered.
+    /// Its worker died before it had answered.
     Lost,
 }
 
-/// Why a request did not come to an upstream.
+/// Why a request was not sent to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It asks for something that is not there, or in a way that says nothing.
+    /// It asks for something that does not exist, or is malformed.
     Unknown,
     /// Its `requestState` is not one of this gateway, for this request.
     State,
-    /// As much runs and waits as may.
+    /// Every worker and the queue are full.
     Full,
-    /// As many calls of its client wait as may.
+    /// Its client already has its share of the queue.
     Share,
     /// No worker runs.
     NoWorker,
@@ -53,16 +53,16 @@ pub(crate) enum Refusal {
     Waited,
     /// Calls like it have ended their worker's process.
     Blamed,
-    /// Its upstream or its session ends.
+    /// Its upstream or its session is closing.
     Closing,
     /// It belongs to no session, and each session has workers of its own.
     NoSession,
-    /// Its upstream speaks a revision without its method.
+    /// The revision of its upstream does not have its method.
     Method,
 }
 
 impl Outcome {
-    /// Of what an upstream answered.
+    /// The outcome of an upstream's answer.
     pub(crate) fn of(answer: &Message) -> Self {
         #[derive(Deserialize)]
         struct Coded {
@@ -119,11 +119,11 @@ pub(crate) enum Reply<'a> {
     /// A whole response, and what it is.
     Line(Vec<u8>, message::Outcome),
     Error(&'a ErrorObject),
-    /// Nothing: it is written already, or nobody waits for it.
+    /// Nothing: the reply is written already, or the request was cancelled.
     Nothing,
 }
 
-/// The way that a request has come.
+/// Where a request went, and when.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) to: To<'a>,
@@ -131,27 +131,27 @@ pub(crate) struct Way<'a> {
     pub(crate) waited: Option<Instant>,
     /// When it was sent last.
     pub(crate) sent: Option<Instant>,
-    /// When the first byte came of what its upstream said in it then; only noted while events are
-    /// [`traced`](is_traced).
+    /// When the first byte of its upstream's first message in it was read; only known while
+    /// [`is_traced`].
     pub(crate) first_byte: Option<Instant>,
 }
 
-/// Who answers a request, or was to.
+/// Who was to answer a request.
 #[derive(Clone, Copy)]
 pub(crate) enum To<'a> {
-    /// The gateway itself, where no upstream has what is asked for or none need be asked.
+    /// The gateway itself: a list, or something that no upstream has.
     Gateway(&'a Tally),
     Upstream(&'a Shared),
 }
 
 impl<'a> Way<'a> {
-    /// Of a request that was not sent anywhere.
+    /// The way of a request that was not sent.
     pub(crate) const fn to(to: To<'a>) -> Self {
         Self { to, waited: None, sent: None, first_byte: None }
     }
 }
 
-/// Whether anybody listens to how calls end.
+/// Whether anybody subscribes to the events of calls.
 pub(crate) fn is_traced() -> bool {
     tracing::enabled!(target: "mcplane::call", Level::INFO)
 }

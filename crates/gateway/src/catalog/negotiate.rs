@@ -125,7 +125,7 @@ pub enum Unfit {
 /// order they come.
 ///
 /// # Errors
-/// A need that says nothing definite: too long, a minimum that is no version, a minimum for a
+/// A need that says nothing definite: too long, a minimum that is not a version, a minimum for a
 /// server that does not exist.
 pub fn negotiate(need: &Need, servers: &[Candidate]) -> Result<Verdict, NeedError> {
     let items = need.items()?;
