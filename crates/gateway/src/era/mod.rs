@@ -3,10 +3,12 @@
 //! * this file — requests, answers and notes, one message at a time.
 //! * `questions` — what a legacy upstream asks in the middle of a call, and `park`: how a modern
 //!   client comes to hear of it.
+//! * `declined` — why a question is not answered.
 //! * `completions` — who hears that what was asked for at a URL is done.
 //! * `replay` — what a modern upstream asks, for a legacy client.
 
 mod completions;
+pub(crate) mod declined;
 pub(crate) mod park;
 pub(crate) mod questions;
 pub(crate) mod replay;
@@ -170,9 +172,9 @@ pub(crate) fn note_log_to(client: &Line, note: &Message) {
 }
 
 /// A name that nobody can guess: of a parked call, of a question at a URL.
-fn unguessable() -> Result<String, Failure> {
+fn unguessable() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(Failure::NoRandomness)?;
+    getrandom::fill(&mut bytes)?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 

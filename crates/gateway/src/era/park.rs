@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcplane::budget::Charge;
-use mcplane::proto::error::ErrorObject;
 use mcplane::proto::id::Id;
 use mcplane::proto::message::{self, Message, Part};
 use mcplane::proto::method::Method;
@@ -22,7 +21,8 @@ use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Relayed};
 use serde_json::value::RawValue;
 
-use super::questions::{client_gone, is_one_client};
+use super::declined::Declined;
+use super::questions::is_one_client;
 use crate::clock;
 use crate::failure::Failure;
 use crate::settle::{Outcome, Reply, To, Way, fail, settle};
@@ -106,20 +106,20 @@ impl Parking {
     /// Puts a question to the client of a call.
     ///
     /// # Errors
-    /// What to answer the upstream at once.
-    pub(crate) fn ask(
+    /// Why the client is not asked.
+    pub(super) fn ask(
         &self,
         worker: &Arc<Worker>,
         call: &Arc<Call>,
         id: &Id,
         (question, charge): (Message, Charge),
         upstream: Revision,
-    ) -> Result<(), ErrorObject> {
-        let entry = translate::question_to_modern(&question)?;
+    ) -> Result<(), Declined> {
+        let entry = translate::question_to_modern(&question).map_err(Declined::Untranslatable)?;
         let method = question.method().unwrap_or(Method::ElicitationCreate);
         let request = {
             let mut life = call.life();
-            let (parked, request) = life.park(Box::default).ok_or_else(client_gone)?;
+            let (parked, request) = life.park(Box::default).ok_or(Declined::ClientGone)?;
             parked.last_key += 1;
             parked.questions.push(Question {
                 worker: Arc::clone(worker),
@@ -140,7 +140,7 @@ impl Parking {
         };
         // While the client is away, the question waits with the others.
         let sent_away = request.map_or(Ok(()), |request| self.send_away(call, request));
-        sent_away.map_err(|failure| failure.object())
+        sent_away.map_err(Declined::NoRandomness)
     }
 
     /// A client comes back, or so it may be.
@@ -247,7 +247,7 @@ impl Parking {
     }
 
     /// Ends a client's request with the questions of its call.
-    fn send_away(&self, call: &Arc<Call>, request: Relayed) -> Result<(), Failure> {
+    fn send_away(&self, call: &Arc<Call>, request: Relayed) -> Result<(), getrandom::Error> {
         let state = format!("{PREFIX}{}", super::unguessable()?);
         let mut out = Vec::new();
         {

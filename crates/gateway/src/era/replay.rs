@@ -126,7 +126,7 @@ async fn answers(call: &Call, round: &InputRequired) -> Result<Vec<(String, Vec<
 }
 
 fn ask(call: &Call, question: &InputRequest) -> Result<mcplane::server::relay::Asking, Failure> {
-    let id = super::unguessable()?;
+    let id = super::unguessable().map_err(Failure::NoRandomness)?;
     let (method, params) = translate::question_to_legacy(question, call.revision, Some(&id))
         .map_err(Failure::Question)?;
     let life = call.life();
