@@ -2,7 +2,7 @@
 //! misbehaves. In each test of a misdeed, clients that behave well run beside it and must not notice.
 //!
 //! - `start`: ways to start it, and what cannot be started
-//! - `doors`: every listener, and who gets in
+//! - `listeners`: every kind of listener, and which clients it admits
 //! - `upstreams`: servers that misbehave
 //! - `clients`: clients that misbehave
 //! - `commands`: commands that look for a gateway that runs
@@ -23,8 +23,8 @@
 mod client;
 mod clients;
 mod commands;
-mod doors;
 mod gateway;
+mod listeners;
 mod neighbour;
 mod processes;
 mod questions;

@@ -250,7 +250,7 @@ fn a_file_without_servers_or_with_a_pipe_changes_nothing() {
     let pipe = gateway.file("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     gateway.rewrite(&format!("tokens = {{alice = \"file:pipe\"}}\n{}", good()));
-    gateway.says("it is no regular file");
+    gateway.says("it is not a regular file");
     assert_eq!(gateway.pids("good"), pids);
     assert_eq!(gateway.status()["reloads"], 0);
 }

@@ -101,7 +101,7 @@ async fn serve(
     let gateway = Gateway::start(config.clone())?;
     let _announced = listeners.url().map(|url| announce(url, &config.gateway));
     greet(&listeners)?;
-    warn_of_open_doors(&config);
+    warn_of_open_listeners(&config);
     let mut troubles = gateway.troubles();
     let telling = tokio::spawn(async move {
         while let Some(trouble) = troubles.next().await {
@@ -225,7 +225,7 @@ fn greet(listeners: &Listeners) -> anyhow::Result<()> {
 }
 
 /// Warns of addresses that admit anyone who reaches them.
-fn warn_of_open_doors(config: &Config) {
+fn warn_of_open_listeners(config: &Config) {
     let settings = &config.gateway;
     let is_open = |listen: &&Listen| listen.is_public() && settings.tokens.is_empty();
     for listen in settings.listen.iter().filter(is_open) {

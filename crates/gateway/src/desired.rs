@@ -1,9 +1,9 @@
-//! What clients want to hear of: the resources that they subscribed to, and log messages.
+//! What clients subscribe to: resources, and log messages of a level.
 //!
-//! The gateway keeps it for each client, whatever becomes of its servers meanwhile. One may come into
-//! the settings later, be replaced or taken out; and a list that names a resource may come later than
-//! the client that subscribes to it, or move it to another server. What workers are told is made to
-//! agree with this: see `upstream::subscriptions`.
+//! The gateway keeps this for each client, whatever happens to its servers. A server may be added to
+//! the settings later, replaced or removed; and a list that names a resource may come after the client
+//! that subscribes to it, or move it to another server. What workers are told is reconciled with this:
+//! see `upstream::subscriptions`.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mcplane::proto::types::LogLevel;
 use mcplane::server::relay::Caller;
 
-/// A client, and where it came in: at the frontend of this server, or at that of all.
+/// A client at a frontend: that of one server, or that of all servers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client<C = Caller> {
     pub(crate) frontend: Option<Arc<str>>,
     pub(crate) caller: C,
 }
 
-/// What all clients of a gateway want. There are no more clients than connections and tokens, and no
-/// more subscriptions of one than its session may have.
+/// What all clients of a gateway want. Clients are bounded by connections and tokens, the subscriptions
+/// of each by the limits of its session.
 pub(crate) struct Desired<C = Caller>(Mutex<State<C>>);
 
 struct State<C> {
@@ -34,9 +34,9 @@ struct State<C> {
 #[derive(Default)]
 struct Wishes {
     subscriptions: HashMap<String, Subscription>,
-    /// What its session asked for last, of every server.
+    /// The level that its session set last, for every server.
     level: Option<LogLevel>,
-    /// The most talkative level that a request of 2026-07-28 asked this server for.
+    /// The most verbose level that its requests of 2026-07-28 asked each server for.
     request_levels: HashMap<Arc<str>, LogLevel>,
 }
 
@@ -47,7 +47,7 @@ struct Subscription {
     server: Option<Arc<str>>,
 }
 
-/// A subscription that is another server's from now on.
+/// A subscription whose resource has moved to another server.
 pub(crate) struct Moved<C = Caller> {
     pub(crate) caller: C,
     pub(crate) uri: String,
@@ -62,8 +62,7 @@ impl<C> Default for Desired<C> {
 }
 
 impl<C: Clone + Eq + Hash> Desired<C> {
-    /// A client subscribes to a resource, perhaps once more. What comes back is the server that has it,
-    /// if that is known.
+    /// A client subscribes to a resource, perhaps again. Returns the server that has it, if known.
     pub(crate) fn subscribe(
         &self,
         client: &Client<C>,
@@ -98,15 +97,15 @@ impl<C: Clone + Eq + Hash> Desired<C> {
         Some(server)
     }
 
-    /// A session wants log messages of this level. Whether that is news.
+    /// A session wants log messages of this level. Returns whether that is a change.
     pub(crate) fn set_level(&self, client: &Client<C>, level: &LogLevel) -> bool {
         let mut state = self.lock();
         let wishes = state.clients.entry(client.clone()).or_default();
         wishes.level.replace(level.clone()).as_ref() != Some(level)
     }
 
-    /// A request to a server wants log messages of this level: others of its client may want more.
-    /// Whether that is news.
+    /// A request to a server wants log messages of this level; other requests of its client may want
+    /// more. Returns whether that is a change.
     pub(crate) fn raise_level(
         &self,
         client: &Client<C>,
@@ -126,14 +125,14 @@ impl<C: Clone + Eq + Hash> Desired<C> {
         is_news
     }
 
-    /// A connection that lasted has ended, and its subscriptions before it. Whether it had a level.
+    /// A connection has ended; its subscriptions ended before it. Returns whether it had a level.
     pub(crate) fn ended(&self, client: &Client<C>) -> bool {
         let gone = self.lock().clients.remove(client);
         gone.is_some_and(|gone| gone.level.is_some() || !gone.request_levels.is_empty())
     }
 
-    /// Other lists are shown at this frontend: which subscriptions are another server's now. One whose
-    /// resource is in no list stays where it is.
+    /// The lists of this frontend have changed. Returns the subscriptions whose resources are another
+    /// server's now; one whose resource is in no list stays where it is.
     pub(crate) fn follow(
         &self,
         frontend: Option<&Arc<str>>,
@@ -176,7 +175,7 @@ impl<C: Clone + Eq + Hash> Desired<C> {
         its.map(|(uri, _)| uri.clone()).collect()
     }
 
-    /// The most talkative level that one of these clients wants of a server.
+    /// The most verbose level that one of these clients wants of a server.
     pub(crate) fn level(&self, server: &str, is_its: impl Fn(&C) -> bool) -> Option<LogLevel> {
         let state = self.lock();
         let is_meant = |client: &Client<C>| {
@@ -214,7 +213,7 @@ impl<C: Clone + Eq + Hash> State<C> {
         }
     }
 
-    /// Forgets a client that wants nothing any more.
+    /// Forgets a client that has neither a subscription nor a level.
     fn tidy(&mut self, client: &Client<C>) {
         let is_empty = |wishes: &Wishes| {
             wishes.subscriptions.is_empty()
@@ -280,7 +279,7 @@ mod tests {
         assert!(!desired.raise_level(&bob, &"one".into(), &LogLevel::Error));
         assert_eq!(desired.level("one", all), Some(LogLevel::Debug));
         assert_eq!(desired.level("two", all), Some(LogLevel::Error));
-        // One that has said less since wants less.
+        // A session that has lowered its level gets less.
         assert!(desired.set_level(&alice, &LogLevel::Critical));
         assert!(desired.ended(&bob) && !desired.ended(&bob));
         assert_eq!(desired.level("one", all), Some(LogLevel::Critical));

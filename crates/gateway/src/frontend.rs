@@ -16,38 +16,45 @@ use tokio::sync::watch;
 use crate::catalog::{Changes, Kind, Naming, Route, Server, Snapshot};
 use crate::config::Mode;
 use crate::desired::{Client, Desired};
+use crate::settle::Tally;
 use crate::upstream::Upstream;
 use crate::upstream::keyed::Key;
 
 /// What is behind one endpoint.
 pub(crate) struct Frontend {
     view: ArcSwap<View>,
-    /// The server that it is for; that of all has none.
+    /// The server that it is for; the frontend of all servers has none.
     server: Option<Arc<str>>,
     desired: Arc<Desired>,
+    /// How the requests ended that were answered without an upstream, at any frontend.
+    pub(crate) tally: Arc<Tally>,
     service: OnceLock<Service>,
 }
 
-/// What a frontend shows at one moment. Requests in flight finish on the one that they began with.
+/// What a frontend shows at one moment. A request finishes on the view that it began with.
 pub(crate) struct View {
     pub(crate) snapshot: Snapshot,
     /// In the order of the snapshot's servers.
     pub(crate) upstreams: Vec<Arc<Upstream>>,
     pub(crate) config: Arc<ServerConfig>,
-    /// Each upstream knows by it that it is shown.
+    /// Tells each upstream that it is shown.
     _shown: Vec<watch::Receiver<()>>,
-    /// It is that of one server, and as that server is.
+    /// It shows one server as that server is.
     is_own: bool,
-    /// What is said to a client of which nothing is known from one request to the next, where a
-    /// server has a worker for each session.
+    /// For clients with neither a session nor a principal, where a server has a worker for each session.
     for_nobody: Option<Arc<ServerConfig>>,
     /// `config.info` as JSON.
     pub(crate) info: Vec<u8>,
 }
 
 impl Frontend {
-    pub(crate) fn new(view: View, server: Option<Arc<str>>, desired: Arc<Desired>) -> Self {
-        Self { view: ArcSwap::from_pointee(view), server, desired, service: OnceLock::new() }
+    pub(crate) fn new(
+        view: View,
+        server: Option<Arc<str>>,
+        desired: Arc<Desired>,
+        tally: Arc<Tally>,
+    ) -> Self {
+        Self { view: ArcSwap::from_pointee(view), server, desired, tally, service: OnceLock::new() }
     }
 
     pub(crate) fn view(&self) -> arc_swap::Guard<Arc<View>> {
@@ -62,8 +69,7 @@ impl Frontend {
         Ok(service)
     }
 
-    /// Shows something else from now on, and tells clients which lists are not what they were, or
-    /// were `announced` to be others.
+    /// Replaces the view, and tells clients which lists have changed, or are `announced` to have.
     pub(crate) fn show(&self, view: View, announced: Changes) -> Changes {
         let old = self.view.swap(Arc::new(view));
         let view = self.view();
@@ -79,7 +85,7 @@ impl Frontend {
         changes
     }
 
-    /// A resource of this upstream has changed, for clients with this key if the worker that says so
+    /// A resource of this upstream has changed: for clients with this key, if the worker that says so
     /// has one.
     pub(crate) fn updated(&self, upstream: &str, uri: &str, key: Option<&Key>) {
         let shown = self.view().upstreams.iter().find(|shown| *shown.name == *upstream).cloned();
@@ -94,8 +100,8 @@ impl Frontend {
     }
 }
 
-/// What clients want to hear of. It is noted first, and the upstreams are looked up after that: one that
-/// is shown later is made to agree when it is.
+/// What clients subscribe to. It is noted first, and the upstreams are looked up after that: an upstream
+/// that is shown later is reconciled then.
 impl Frontend {
     pub(crate) fn subscribe(&self, caller: &Caller, uri: &str) {
         let owner = || Some(Arc::clone(&self.view().owner(uri)?.name));
@@ -108,28 +114,28 @@ impl Frontend {
         self.reconcile(server.as_deref(), caller, uri);
     }
 
-    /// The level that a session wants.
+    /// The log level that a session wants.
     pub(crate) fn set_level(&self, caller: &Caller, level: &LogLevel) {
         if self.desired.set_level(&self.client(caller), level) {
             self.view().upstreams.iter().for_each(|upstream| upstream.reconcile_level(caller));
         }
     }
 
-    /// The level that a request to this upstream wants.
+    /// The log level that a request to this upstream wants.
     pub(crate) fn raise_level(&self, upstream: &Upstream, caller: &Caller, level: &LogLevel) {
         if self.desired.raise_level(&self.client(caller), &upstream.name, level) {
             upstream.reconcile_level(caller);
         }
     }
 
-    /// A client that was connected has gone.
+    /// A client has disconnected.
     pub(crate) fn forget(&self, caller: &Caller) {
         if self.desired.ended(&self.client(caller)) {
             self.view().upstreams.iter().for_each(|upstream| upstream.reconcile_level(caller));
         }
     }
 
-    /// Subscriptions go where their resources are shown to be.
+    /// Moves subscriptions to the upstreams that now have their resources.
     fn follow(&self, view: &View) {
         let owner = |uri: &str| Some(Arc::clone(&view.owner(uri)?.name));
         for moved in self.desired.follow(self.server.as_ref(), owner) {
@@ -151,13 +157,13 @@ impl Frontend {
     }
 }
 
-/// What to do about a server with sessions that is asked without one.
-pub(crate) const NO_SESSION: &str = "a client that is served has a worker to itself here, and \
-    nothing tells whose this request is: begin with `initialize`, authenticate, or set mode = \
+/// What a client is told that comes without a session to a server with a worker for each.
+pub(crate) const NO_SESSION: &str = "each client has a worker of its own here, and this request has \
+    neither a session nor a principal: begin with `initialize`, authenticate, or set mode = \
     \"shared\" or \"exclusive\" for the server";
 
 impl View {
-    /// Where a tool or prompt goes that no list has: to the server itself, if this is its own frontend.
+    /// Where a tool or prompt goes that is in no list: to the server itself, at its own frontend.
     pub(crate) fn unlisted(&self, kind: Kind) -> Option<&Route> {
         let is_free = |one: &Arc<Upstream>| one.pool.settings.tools.concurrency.is_empty();
         let is_open = self.is_own && self.upstreams.iter().all(is_free);
@@ -169,13 +175,13 @@ impl View {
         self.upstreams.get(self.snapshot.resource(uri)?.server)
     }
 
-    /// What a client is told of the server.
+    /// What a client is told about the server.
     pub(crate) fn config_for(&self, caller: &Caller) -> &Arc<ServerConfig> {
         let is_nobody = caller.connection.is_none() && caller.principal.is_none();
         self.for_nobody.as_ref().filter(|_| is_nobody).unwrap_or(&self.config)
     }
 
-    /// What these upstreams offer at the moment, in this order. `name` is that of the only one.
+    /// What these upstreams offer at the moment, in this order. `name` is set for a single upstream.
     pub(crate) fn of(name: Option<&str>, upstreams: Vec<Arc<Upstream>>, naming: &Naming) -> Self {
         let server = |upstream: &Arc<Upstream>| Server {
             name: Arc::clone(&upstream.name),
@@ -209,7 +215,7 @@ impl View {
             info,
         };
         let info = serde_json::to_vec(&config.info).unwrap_or_else(|_| b"{}".to_vec());
-        // At the frontend of all servers the others can be called.
+        // At the frontend of all servers, the other servers can be called without a session.
         let needs_a_session = |one: &Arc<Upstream>| one.pool.settings.mode == Mode::PerSession;
         let for_nobody = (name.is_some() && upstreams.iter().all(needs_a_session)).then(|| {
             let is_legacy = |revision: &Revision| revision.era() == Era::Legacy;

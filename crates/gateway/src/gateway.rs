@@ -27,27 +27,27 @@ use crate::upstream::pool::Times;
 use crate::upstream::start::{Connect, Programs};
 use crate::upstream::{EVENTS_MAX, Means, News, Upstream, all_ready};
 
-/// How long after one change of an offer the next ones are gathered, so that a start with many
-/// servers makes few new catalogs.
+/// How long changes of offers are gathered after the first one, so that a start with many servers
+/// rebuilds the catalogs only a few times.
 const GATHER: Duration = Duration::from_millis(20);
 
 /// The part of the settings' `ready` that servers whose lists are known wait for the others.
 const READY_SHARE: u32 = 10;
 
-/// Names and URIs of one server, other servers' by right, that are told one by one.
+/// Most names and URIs of one server, shadowed by other servers, that are reported one by one.
 const SHADOWED_TOLD_MAX: usize = 10;
 /// What begins each line that is quoted of a server's stderr.
 const QUOTE: &str = "\n  | ";
 
-/// Troubles that a slow listener may fall behind before it misses some.
+/// Lines that wait for a slow subscriber before it misses some.
 const TROUBLES_MAX: usize = 256;
 
-/// What goes wrong with servers.
+/// A subscription to what goes wrong with servers.
 #[derive(Debug)]
 pub struct Troubles(broadcast::Receiver<String>);
 
 impl Troubles {
-    /// The next one; `None` when the gateway is gone. Cancel safe.
+    /// The next line; `None` when the gateway is gone. Cancel safe.
     pub async fn next(&mut self) -> Option<String> {
         loop {
             match self.0.recv().await {
@@ -94,7 +94,7 @@ impl Gateway {
         Self::start_with(config, Arc::new(Programs::default()))
     }
 
-    /// As [`Gateway::start`], with other ways to the servers.
+    /// As [`Gateway::start`], with another way to connect to servers.
     ///
     /// # Errors
     /// As [`Gateway::start`].
@@ -104,7 +104,7 @@ impl Gateway {
         let store = store.map(|folder| Arc::new(Store::new(folder.join("lists"))));
         let desired = Arc::<Desired>::default();
         let view = View::of(None, Vec::new(), &Naming::default());
-        let all = Arc::new(Frontend::new(view, None, Arc::clone(&desired)));
+        let all = Arc::new(Frontend::new(view, None, Arc::clone(&desired), Arc::default()));
         let memory = config.gateway.memory.map_or_else(Budget::default, |memory| {
             Budget::new(usize::try_from(memory.bytes()).unwrap_or(usize::MAX))
         });
@@ -141,8 +141,8 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Waits until every server has told what it offers, or for as long as the settings say. Who is
-    /// later is in the lists later.
+    /// Waits until every server has listed what it offers, or for the `ready` of the settings. A server
+    /// that takes longer is added to the lists when it is done.
     ///
     /// Cancel safe.
     pub async fn ready(&self) {
@@ -151,9 +151,10 @@ impl Gateway {
         self.rebuild(&[]);
     }
 
-    /// Waits until clients find something: not at all if the lists of every server are known from last
-    /// time, else until each server has told them, or why it cannot. One that takes its time holds up
-    /// the others for a tenth of the settings' `ready`, and all of them for no longer than that.
+    /// Waits until there is something to list: not at all if the lists of every server are known from
+    /// the last run, else until each server has listed what it offers or has failed. A slow server
+    /// delays the others by at most a tenth of the settings' `ready`, and all of them together by at
+    /// most `ready`.
     ///
     /// Cancel safe.
     pub async fn listed(&self) {
@@ -179,8 +180,8 @@ impl Gateway {
         self.rebuild(&[]);
     }
 
-    /// Other settings, which have been read without an error. Servers that are the same keep their
-    /// workers; calls in flight on the others may finish.
+    /// Replaces the settings. Servers whose settings are the same keep their workers; calls in flight on
+    /// the others may finish.
     ///
     /// # Errors
     /// The operating system has no randomness to give; then everything stays as it is.
@@ -199,13 +200,13 @@ impl Gateway {
         Ok(())
     }
 
-    /// The service that has every server behind it, for transports of one's own.
+    /// The service for all servers, to be served over transports of your own.
     #[must_use]
     pub fn service(&self) -> Service {
         self.0.site.service()
     }
 
-    /// Ends every server: calls in flight may finish within the settings' `drain`.
+    /// Stops every server: calls in flight may finish within the settings' `drain`.
     pub async fn close(&self) {
         let drain = self.state().config.gateway.drain.duration();
         let deadline = clock::now() + drain;
@@ -223,8 +224,8 @@ impl Gateway {
         }
     }
 
-    /// What goes wrong with servers from here on, one line each: for the log of whoever runs the
-    /// gateway. It may quote what servers print, but nothing in it can command a terminal.
+    /// Subscribes to what goes wrong with servers, one line each, for the operator's log. A line may quote
+    /// what a server prints, with control characters escaped.
     #[must_use]
     pub fn troubles(&self) -> Troubles {
         Troubles(self.0.troubles.subscribe())
@@ -240,7 +241,7 @@ impl Gateway {
         self.state().upstreams.clone()
     }
 
-    /// Swaps the settings. What comes back is not needed any more.
+    /// Swaps the settings. Returns the upstreams that are no longer in them.
     fn take_over(&self, config: Config) -> mcplane::Result<Vec<Arc<Upstream>>> {
         let mut state = self.state();
         let old = state.upstreams.clone();
@@ -275,7 +276,8 @@ impl Gateway {
                 None => {
                     let view = View::of(Some(&name), vec![Arc::clone(upstream)], &naming(&config));
                     let desired = Arc::clone(&self.0.means.desired);
-                    let frontend = Arc::new(Frontend::new(view, Some(Arc::clone(&name)), desired));
+                    let (server, tally) = (Some(Arc::clone(&name)), Arc::clone(&self.0.all.tally));
+                    let frontend = Arc::new(Frontend::new(view, server, desired, tally));
                     let endpoint = self.0.site.endpoint_of(&name, &frontend.serve(&self.0.memory)?);
                     (frontend, endpoint)
                 }
@@ -288,12 +290,12 @@ impl Gateway {
         *state = State { config, upstreams, frontends };
         drop(state);
         self.rebuild(&[]);
-        // What clients said before they were shown, others have heard.
+        // What clients asked for before these upstreams were shown went to others.
         new.iter().for_each(|upstream| upstream.reconcile());
         Ok(gone)
     }
 
-    /// Makes the catalogs anew, and tells what servers have announced.
+    /// Rebuilds the catalogs, and passes on what servers have announced.
     fn rebuild(&self, announced: &[Announced]) {
         let state = self.state();
         let naming = naming(&state.config);
@@ -311,8 +313,8 @@ impl Gateway {
         self.0.all.show(view, changes_of(announced, |_| true));
     }
 
-    /// Tells which tools of an upstream could not be renamed, and which of its names and URIs are
-    /// another server's: once for each new list of them.
+    /// Reports which tools of an upstream could not be renamed, and which of its names and URIs belong to
+    /// another server: once for each new list of them.
     fn tell_names(&self, upstream: &Upstream, index: usize, snapshot: &Snapshot) {
         let clashes = snapshot.clashes().iter().filter(|clash| clash.server == index);
         let clashes = clashes.map(|clash| {
@@ -331,7 +333,7 @@ impl Gateway {
         }
     }
 
-    /// What upstreams have to tell, as long as the gateway lives.
+    /// Handles the events of upstreams, as long as the gateway lives.
     async fn listen_to(self, mut news: mpsc::Receiver<News>) {
         let weak = Arc::downgrade(&self.0);
         drop(self);
@@ -363,7 +365,7 @@ impl Gateway {
         }
     }
 
-    /// Says what is wrong with a server, on one line whatever the server has said.
+    /// Reports what is wrong with a server, on one line whatever the server has said.
     fn trouble(&self, upstream: &str, what: &str) {
         self.0.tell(&format!("{upstream}: {}", what.replace(QUOTE, " | ")));
     }
@@ -382,9 +384,9 @@ impl Gateway {
 }
 
 impl Inner {
-    /// Says something for the log of whoever runs the gateway, on one line.
+    /// Reports something to the operator's log, on one line.
     pub(crate) fn tell(&self, what: &str) {
-        // Nobody need listen.
+        // There may be no subscriber.
         let _ = self.troubles.send(line(what).into_owned());
     }
 }
@@ -396,7 +398,7 @@ impl fmt::Debug for Gateway {
     }
 }
 
-/// Whether a server may keep its workers: what changes only in the catalog does not concern them.
+/// Whether a server may keep its workers: settings that only change the catalog do not concern them.
 fn is_same(running: &Server, wanted: &Server) -> bool {
     let tools = |server: &Server| server.tools.concurrency.clone();
     let rest = |server: &Server| Server { tools: Default::default(), ..server.clone() };

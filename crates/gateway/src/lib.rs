@@ -3,6 +3,7 @@
 //! # Layout, in reading order
 //!
 //! * `pipeline` — the path of a request, from top to bottom; `settle` — the way back.
+//! * `failure` — why a request ends without a result.
 //! * [`config`] — what to serve: the model, reading it, importing it, watching it.
 //! * `gateway` — the whole: starting, changing while it runs, ending.
 //! * [`listen`] — where clients come in, and how they find the way.
@@ -21,6 +22,7 @@ mod clock;
 pub mod config;
 mod desired;
 mod era;
+mod failure;
 mod frontend;
 mod gateway;
 pub mod listen;

@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcplane::proto::error::{Code, ErrorObject, shorten};
 use mcplane::proto::frame::Output;
 use mcplane::proto::headers::ParamHeader;
 use mcplane::proto::message::{self, Message, Part, write};
@@ -20,35 +19,34 @@ use mcplane::server::relay::{Caller, Cancel, Relay, Relayed};
 use crate::catalog::{Kind, Route};
 use crate::era::park::Resumed;
 use crate::era::replay;
+use crate::failure::Failure;
 use crate::frontend::{Frontend, View};
-use crate::settle::{Outcome, Refusal, Reply, Way, settle};
+use crate::settle::{Outcome, Reply, To, Way, settle};
 use crate::upstream::call::{Call, Known};
 use crate::upstream::pool::Pool;
-use crate::upstream::worker::unavailable;
 
 impl Relay for Frontend {
     /// One request: answered from the catalog, or put on its way to a worker.
     fn request(&self, request: Relayed, out: &mut Output) -> Option<Arc<dyn Cancel>> {
-        let view = self.view();
-        // answer   what the catalog knows needs nobody else
-        if is_list(request.method()) {
+        let (view, own) = (self.view(), To::Gateway(&self.tally));
+        // answer   lists come from the catalog
+        if let Some(kind) = Kind::of(request.method()) {
             view.upstreams.iter().for_each(|upstream| upstream.asked());
-            out.reply(|out| list(&view, &request, out));
-            let outcome = match out.outcome() {
-                Some(message::Outcome::Error(_)) => Outcome::Refused(Refusal::Unknown),
-                _ => Outcome::Answered,
+            return match list(&view, kind, &request, out) {
+                Ok(()) => {
+                    settle(request, Reply::Nothing, Outcome::Answered, Way::to(own));
+                    None
+                }
+                Err(failure) => refuse(request, &failure, own, out),
             };
-            settle(request, Reply::Nothing, outcome, Way::default());
-            return None;
         }
         // route    by name, in the catalog of this moment
         let route = match route(&view, &request) {
             Ok(route) => route,
-            Err(error) => return refuse(request, &error, (Refusal::Unknown, None), out),
+            Err(failure) => return refuse(request, &failure, own, out),
         };
         let Some(upstream) = view.upstreams.get(route.server) else {
-            let error = ErrorObject::new(Code::INTERNAL_ERROR, "the catalog has no such server");
-            return refuse(request, &error, (Refusal::Unknown, None), out);
+            return refuse(request, &Failure::NoServer, own, out);
         };
         let pool = &upstream.pool;
         // resume   a client of 2026-07-28 that comes back with answers to its parked call
@@ -64,7 +62,9 @@ impl Relay for Frontend {
         // reopen   the state that an upstream of 2026-07-28 gave to this client
         let retry = match replay::reopen(pool, &request) {
             Ok(retry) => retry,
-            Err(error) => return refuse(request, &error, (Refusal::State, Some(pool)), out),
+            Err(failure) => {
+                return refuse(request, &failure, To::Upstream(&pool.shared), out);
+            }
         };
         // limit    calls of a tool with a limit of its own take turns
         let tool = limited(pool, &request, route);
@@ -121,55 +121,32 @@ impl Relay for Frontend {
     }
 }
 
-/// A request whose answer is on its way back already.
+/// A request that has been answered already.
 struct Answered;
 
 impl Cancel for Answered {
     fn cancel(&self) {}
 }
 
-const fn is_list(method: Method) -> bool {
-    matches!(
-        method,
-        Method::ToolsList
-            | Method::PromptsList
-            | Method::ResourcesList
-            | Method::ResourceTemplatesList
-    )
-}
-
-fn list(view: &View, request: &Relayed, out: &mut Vec<u8>) -> message::Outcome {
-    let start = out.len();
+/// Appends a page of a list.
+fn list(view: &View, kind: Kind, request: &Relayed, out: &mut Output) -> Result<(), Failure> {
     let cursor = match request.message().part(Part::Cursor) {
-        None | Some(b"null") => Ok(None),
-        Some(_) => text(request.message(), Part::Cursor, "cursor").map(Some),
+        None | Some(b"null") => None,
+        Some(_) => Some(text(request.message(), Part::Cursor, "cursor")?),
     };
-    write::begin_result(out, request.id_json());
-    let listed = cursor.and_then(|cursor| {
-        view.snapshot.list(
-            request.method(),
-            cursor.as_deref(),
-            request.revision(),
-            &Cache::default(),
-            Some(&view.info),
-            out,
-        )
+    let page = view.snapshot.page(kind, cursor.as_deref(), request.revision());
+    let page = page.map_err(|_| Failure::Cursor)?;
+    out.reply(|out| {
+        write::begin_result(out, request.id_json());
+        page.write(&Cache::default(), Some(&view.info), out);
+        write::end(out);
+        message::Outcome::Result
     });
-    match listed {
-        Ok(()) => {
-            write::end(out);
-            message::Outcome::Result
-        }
-        Err(error) => {
-            out.truncate(start);
-            write::error(out, Some(request.id_json()), &error);
-            message::Outcome::from(&error)
-        }
-    }
+    Ok(())
 }
 
 /// Where a request goes.
-fn route<'a>(view: &'a View, request: &Relayed) -> Result<&'a Route, ErrorObject> {
+fn route<'a>(view: &'a View, request: &Relayed) -> Result<&'a Route, Failure> {
     let (snapshot, message) = (&view.snapshot, request.message());
     match request.method() {
         Method::ToolsCall => {
@@ -185,15 +162,16 @@ fn route<'a>(view: &'a View, request: &Relayed) -> Result<&'a Route, ErrorObject
         Method::ResourcesRead => {
             let uri = text(message, Part::Uri, "uri")?;
             let era = request.revision().era();
-            snapshot.resource(&uri).ok_or_else(|| ErrorObject::resource_not_found(era, &uri))
+            let missing = || Failure::UnknownResource { era, uri: uri.to_string() };
+            snapshot.resource(&uri).ok_or_else(missing)
         }
         Method::Complete => complete(view, message),
-        other => Err(ErrorObject::method_not_found(other.as_str())),
+        other => Err(Failure::UnknownMethod(other)),
     }
 }
 
 /// Where an argument is completed: at the server of its prompt or template.
-fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObject> {
+fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, Failure> {
     let (found, kind) = match message.text(Part::RefType).as_deref() {
         Some("ref/prompt") => {
             (view.snapshot.prompt(&text(message, Part::RefName, "ref.name")?), Kind::Prompts)
@@ -201,16 +179,12 @@ fn complete<'a>(view: &'a View, message: &Message) -> Result<&'a Route, ErrorObj
         Some("ref/resource") => {
             (view.snapshot.template(&text(message, Part::RefUri, "ref.uri")?), Kind::Templates)
         }
-        _ => {
-            let why = "`ref.type` must be \"ref/prompt\" or \"ref/resource\"";
-            return Err(ErrorObject::invalid_params(why));
-        }
+        _ => return Err(Failure::RefType),
     };
-    let found = found.or_else(|| view.unlisted(kind));
-    found.ok_or_else(|| ErrorObject::invalid_params("`ref` names nothing that is known here"))
+    found.or_else(|| view.unlisted(kind)).ok_or(Failure::UnknownRef)
 }
 
-/// The number of a tool whose calls are counted, under the upstream's own name.
+/// The number of a tool that has a limit of its own, looked up by the upstream's name for it.
 fn limited(pool: &Pool, request: &Relayed, route: &Route) -> Option<usize> {
     let tools = &pool.shared.tools;
     if tools.are_none() || request.method() != Method::ToolsCall {
@@ -224,33 +198,27 @@ fn limited(pool: &Pool, request: &Relayed, route: &Route) -> Option<usize> {
 
 fn refuse(
     request: Relayed,
-    error: &ErrorObject,
-    (why, pool): (Refusal, Option<&Arc<Pool>>),
+    failure: &Failure,
+    to: To<'_>,
     out: &mut Output,
 ) -> Option<Arc<dyn Cancel>> {
-    out.error(Some(request.id_json()), error);
-    let way = Way { upstream: pool.map(|pool| &pool.shared), ..Way::default() };
-    settle(request, Reply::Nothing, Outcome::Refused(why), way);
+    out.error(Some(request.id_json()), &failure.object());
+    settle(request, Reply::Nothing, failure.outcome(), Way::to(to));
     None
 }
 
-fn text<'a>(message: &'a Message, part: Part, key: &str) -> Result<Cow<'a, str>, ErrorObject> {
-    let missing = || ErrorObject::invalid_params(format!("`{key}` is missing or not a string"));
-    message.text(part).ok_or_else(missing)
+fn text<'a>(message: &'a Message, part: Part, key: &'static str) -> Result<Cow<'a, str>, Failure> {
+    message.text(part).ok_or(Failure::Parameter(key))
 }
 
-/// A name that nobody has, or that a server may have which has not said what it has.
-fn unknown(view: &View, what: &str, name: &str) -> ErrorObject {
-    let name = shorten(name);
+/// A name that no list has. A server that has not listed anything yet may have it.
+fn unknown(view: &View, what: &'static str, name: &str) -> Failure {
+    let name = name.to_owned();
     let silent = view.upstreams.iter().find(|upstream| upstream.offer.load().is_none());
     let Some(upstream) = silent else {
-        return ErrorObject::invalid_params(format!("unknown {what}: {name}"));
+        return Failure::UnknownName { what, name };
     };
     let cause = upstream.pool.status.cause();
-    let why = cause.map(|cause| cause.for_clients(&upstream.pool));
-    unavailable(&format!(
-        "no server that runs has the {what} {name}, and `{}` has not said what it has: {}",
-        upstream.name,
-        why.as_deref().unwrap_or("it is still starting")
-    ))
+    let cause = cause.map(|cause| cause.for_clients(&upstream.pool));
+    Failure::NotListed { what, name, upstream: upstream.name.to_string(), cause }
 }

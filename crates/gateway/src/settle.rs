@@ -1,8 +1,8 @@
 //! The way back: every answer, error, refusal and cancellation of a request comes through
-//! [`settle`], which counts it for its upstream and tells whoever listens.
+//! [`settle`], which counts it for its upstream and emits its event.
 //!
-//! Events go to `tracing`, target `mcplane::call`. While nobody listens that is one look at a
-//! number; no clock is read and no text is made.
+//! Events go to `tracing`, target `mcplane::call`. While nobody subscribes, that is one atomic load: no
+//! clock is read and no text is made.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tracing::Level;
 
 use crate::clock;
+use crate::failure::Failure;
 use crate::upstream::pool::Shared;
 
 /// How a request ended.
@@ -23,28 +24,28 @@ pub(crate) enum Outcome {
     Answered,
     /// With a result that says that the tool has failed.
     ToolError,
-    /// With an error, and whose fault that is.
+    /// With an error, and whose fault it is.
     Error(Code, Fault),
-    /// It did not come to its upstream.
+    /// It was not sent to its upstream.
     Refused(Refusal),
     /// Its upstream did not answer in time.
     TimedOut,
-    /// Its client did not wait for it.
+    /// Its client cancelled it.
     Cancelled,
-    /// Its worker was gone before it had answered.
+    /// Its worker died before it had answered.
     Lost,
 }
 
-/// Why a request did not come to an upstream.
+/// Why a request was not sent to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It asks for something that is not there, or in a way that says nothing.
+    /// It asks for something that does not exist, or is malformed.
     Unknown,
     /// Its `requestState` is not one of this gateway, for this request.
     State,
-    /// As much runs and waits as may.
+    /// Every worker and the queue are full.
     Full,
-    /// As many calls of its client wait as may.
+    /// Its client already has its share of the queue.
     Share,
     /// No worker runs.
     NoWorker,
@@ -52,16 +53,16 @@ pub(crate) enum Refusal {
     Waited,
     /// Calls like it have ended their worker's process.
     Blamed,
-    /// Its upstream or its session ends.
+    /// Its upstream or its session is closing.
     Closing,
-    /// Nothing says whose it is, where each client has a worker to itself.
-    Nobodys,
-    /// Its upstream speaks a revision without its method.
+    /// It belongs to no session, and each session has workers of its own.
+    NoSession,
+    /// The revision of its upstream does not have its method.
     Method,
 }
 
 impl Outcome {
-    /// Of what an upstream answered.
+    /// The outcome of an upstream's answer.
     pub(crate) fn of(answer: &Message) -> Self {
         #[derive(Deserialize)]
         struct Coded {
@@ -107,7 +108,7 @@ impl Refusal {
             Self::Waited => "waited",
             Self::Blamed => "blamed",
             Self::Closing => "closing",
-            Self::Nobodys => "nobodys",
+            Self::NoSession => "no_session",
             Self::Method => "method",
         }
     }
@@ -118,26 +119,50 @@ pub(crate) enum Reply<'a> {
     /// A whole response, and what it is.
     Line(Vec<u8>, message::Outcome),
     Error(&'a ErrorObject),
-    /// Nothing: it is written already, or nobody waits for it.
+    /// Nothing: the reply is written already, or the request was cancelled.
     Nothing,
 }
 
-/// The way that a request has come.
-#[derive(Clone, Copy, Default)]
+/// Where a request went, and when.
+#[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
-    pub(crate) upstream: Option<&'a Shared>,
+    pub(crate) to: To<'a>,
     /// Since when it waited for a worker or for its turn, if it had to.
     pub(crate) waited: Option<Instant>,
     /// When it was sent last.
     pub(crate) sent: Option<Instant>,
+    /// When the first byte of its upstream's first message in it was read; only known while
+    /// [`is_traced`].
+    pub(crate) first_byte: Option<Instant>,
+}
+
+/// Who was to answer a request.
+#[derive(Clone, Copy)]
+pub(crate) enum To<'a> {
+    /// The gateway itself: a list, or something that no upstream has.
+    Gateway(&'a Tally),
+    Upstream(&'a Shared),
+}
+
+impl<'a> Way<'a> {
+    /// The way of a request that was not sent.
+    pub(crate) const fn to(to: To<'a>) -> Self {
+        Self { to, waited: None, sent: None, first_byte: None }
+    }
+}
+
+/// Whether anybody subscribes to the events of calls.
+pub(crate) fn is_traced() -> bool {
+    tracing::enabled!(target: "mcplane::call", Level::INFO)
 }
 
 /// Answers a request, or ends it without an answer: the only place where one goes back.
 pub(crate) fn settle(request: Relayed, reply: Reply<'_>, outcome: Outcome, way: Way<'_>) {
-    if let Some(upstream) = way.upstream {
-        upstream.tally.count(outcome);
+    match way.to {
+        To::Gateway(tally) => tally.count(outcome),
+        To::Upstream(upstream) => upstream.tally.count(outcome),
     }
-    if tracing::enabled!(target: "mcplane::call", Level::INFO) {
+    if is_traced() {
         tell(&request, &reply, outcome, way);
     }
     match reply {
@@ -145,6 +170,11 @@ pub(crate) fn settle(request: Relayed, reply: Reply<'_>, outcome: Outcome, way: 
         Reply::Error(error) => request.fail(error),
         Reply::Nothing => request.forget(),
     }
+}
+
+/// Answers a request with an error of the gateway's own.
+pub(crate) fn fail(request: Relayed, failure: &Failure, way: Way<'_>) {
+    settle(request, Reply::Error(&failure.object()), failure.outcome(), way);
 }
 
 #[cold]
@@ -159,13 +189,17 @@ fn tell(request: &Relayed, reply: &Reply<'_>, outcome: Outcome, way: Way<'_>) {
     };
     let name = message.text(Part::Name).or_else(|| message.text(Part::Uri));
     let (outcome, why) = outcome.words();
+    let upstream = match way.to {
+        To::Gateway(_) => None,
+        To::Upstream(upstream) => Some(&*upstream.name),
+    };
     let answer_bytes = match reply {
         Reply::Line(line, _) => Some(line.len()),
         Reply::Error(_) | Reply::Nothing => None,
     };
     tracing::info!(
         target: "mcplane::call",
-        upstream = way.upstream.map(|upstream| &*upstream.name),
+        upstream,
         method = request.method().as_str(),
         name = name.as_deref(),
         outcome,
@@ -173,13 +207,14 @@ fn tell(request: &Relayed, reply: &Reply<'_>, outcome: Outcome, way: Way<'_>) {
         code,
         fault = fault.map(tracing::field::debug),
         waited_us = way.waited.map(|since| us(since, way.sent.unwrap_or(now))),
+        first_byte_us = way.sent.zip(way.first_byte).map(|(sent, at)| us(sent, at)),
         ran_us = way.sent.map(|sent| us(sent, now)),
         request_bytes = message.bytes().len(),
         answer_bytes,
     );
 }
 
-/// How the requests to one upstream ended.
+/// How the requests to one upstream ended, or those that the gateway answered itself.
 #[derive(Default)]
 pub(crate) struct Tally {
     answered: AtomicU64,
@@ -218,7 +253,7 @@ impl Tally {
     }
 }
 
-/// How the requests to one server ended, since it is in the settings as it is.
+/// How requests ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Calls {
@@ -228,7 +263,7 @@ pub struct Calls {
     pub tool_errors: u64,
     /// With an error.
     pub errors: u64,
-    /// Not sent: too much to do, no worker, or not a request that could be sent.
+    /// Not sent: too much to do, no worker, an unknown name, or not a request that could be sent.
     pub refused: u64,
     /// Not answered in time.
     pub timed_out: u64,

@@ -97,5 +97,6 @@ fn list(
     revision: Revision,
     out: &mut Vec<u8>,
 ) -> bool {
-    snapshot.list(kind.method(), cursor, revision, &Cache::default(), None, out).is_ok()
+    let page = snapshot.page(kind, cursor, revision);
+    page.map(|page| page.write(&Cache::default(), None, out)).is_ok()
 }

@@ -1,11 +1,11 @@
-//! Questions of administrators: is it well, what runs, which server fits.
+//! Pages for administrators: health, status, and which server meets a need.
 //!
-//! * `GET /healthz` — 200 while at least one server can be called, for everybody.
+//! * `GET /healthz` — 200 while at least one server can be called; needs no token.
 //! * `GET /admin/status` — [`Status`].
 //! * `POST /admin/negotiate` — a [`Need`] in, a [`Verdict`] out.
 //!
-//! What is below `/admin` is for the principals that the settings name; where nobody has a token, for
-//! whoever comes in at a loopback address.
+//! `/admin/*` is for the principals in `gateway.admins`; where there are no tokens, for clients at a
+//! loopback address.
 
 mod state;
 
@@ -42,11 +42,11 @@ pub const SHADOWED_MAX: usize = 100;
 /// The pages of a gateway.
 pub(crate) struct Admin {
     gateway: Weak<Inner>,
-    /// Anybody may ask, and from elsewhere.
+    /// Reachable from other machines without a token.
     is_outside: bool,
 }
 
-/// How the gateway is.
+/// The state of the gateway.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
@@ -56,15 +56,18 @@ pub struct Status {
     pub uptime_s: u64,
     /// Sessions of 2024-11-05 … 2025-11-25 over HTTP.
     pub sessions: usize,
-    /// Bytes of requests and answers that wait, and how many there may be. What is short is not counted.
+    /// Memory of requests and answers that wait; messages of up to 4 KiB are not counted.
     pub memory: Memory,
     /// How often the settings were read again.
     pub reloads: u64,
+    /// How the requests ended that the gateway answered without any server: lists, names and URIs
+    /// that no server has, and requests that name nothing. Handshakes and pings are not counted.
+    pub own_calls: Calls,
     /// The servers, in the order of the settings.
     pub servers: Vec<ServerStatus>,
 }
 
-/// What waits in memory.
+/// Memory of what waits.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Memory {
@@ -74,20 +77,20 @@ pub struct Memory {
     pub max_bytes: usize,
 }
 
-/// How one server is.
+/// The state of one server.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ServerStatus {
     /// Its name in the settings.
     pub name: String,
-    /// What it is.
+    /// Whether it can be called.
     pub state: ServerState,
-    /// What went wrong last, if it has not gone well since, or what is wrong with the names that
-    /// the settings give its tools.
+    /// What went wrong last, if it has not recovered, or what is wrong with the names that the settings
+    /// give its tools.
     pub trouble: Option<String>,
-    /// What went wrong last, if it has not gone well since.
+    /// What went wrong last, if it has not recovered.
     pub cause: Option<CauseStatus>,
-    /// Seconds until a server that is down is started again, if it is to be.
+    /// Seconds until a server that is down is restarted, if it will be.
     pub next_start_s: Option<u64>,
     /// The revision that was agreed on.
     pub revision: Option<&'static str>,
@@ -95,25 +98,25 @@ pub struct ServerStatus {
     pub info: Option<Value>,
     /// Who shares a worker.
     pub mode: &'static str,
-    /// How many tools, resources, resource templates and prompts of it clients see; `None` if
-    /// nobody knows yet.
+    /// How many of its tools, resources, resource templates and prompts clients see; `None` until it
+    /// has listed them.
     pub offers: Option<Offers>,
-    /// How each list is that was asked for in this run.
+    /// The state of each list that was read in this run.
     pub lists: Vec<ListStatus>,
     /// What of it is not seen at the common endpoint under its own name or URI, since that is
     /// another server's: the first [`SHADOWED_MAX`].
     pub shadowed: Vec<Shadowed>,
     /// How many there are of those in all.
     pub shadowed_total: usize,
-    /// Whether what it offers was asked for in this run, and is not from the disk.
+    /// Whether its lists were read in this run, and do not come from the disk.
     pub fresh: bool,
     /// Calls that wait for a worker.
     pub queued: usize,
-    /// Calls that were refused since everything was full.
+    /// Calls that were refused because everything was full.
     pub refused: u64,
-    /// How its calls ended.
+    /// How its calls ended, since its settings are as they are.
     pub calls: Calls,
-    /// Log messages and questions of the server that were passed on to nobody: they named no call.
+    /// Log messages and questions of the server that were dropped, since nothing says whose they are.
     pub unowned_logs: u64,
     /// Its workers.
     pub workers: Vec<WorkerStatus>,
@@ -162,7 +165,7 @@ pub struct Shadowed {
 pub struct WorkerStatus {
     /// Its number within the server.
     pub number: usize,
-    /// What it is.
+    /// Whether it can be called.
     pub state: WorkerState,
     /// Its process; `None` if it has none.
     pub pid: Option<u32>,
@@ -184,7 +187,7 @@ pub struct WorkerStatus {
 }
 
 impl Gateway {
-    /// How everything is.
+    /// The state of the gateway and its servers.
     #[must_use]
     pub fn status(&self) -> Status {
         let config = self.config();
@@ -206,11 +209,12 @@ impl Gateway {
             sessions: self.0.site.sessions(),
             memory: Memory { used_bytes: self.0.memory.used(), max_bytes: self.0.memory.max() },
             reloads: self.0.reloads.load(Relaxed),
+            own_calls: self.0.all.tally.calls(),
             servers: servers.collect(),
         }
     }
 
-    /// Which servers fit a need.
+    /// Which servers meet a need.
     ///
     /// # Errors
     /// What is wrong with the need.
@@ -371,7 +375,10 @@ impl Pages for Admin {
                     Err(error) => say(StatusCode::BAD_REQUEST, &json!({"error": error})),
                 }
             }
-            _ => say(StatusCode::METHOD_NOT_ALLOWED, &json!({"error": "not with this method"})),
+            _ => say(
+                StatusCode::METHOD_NOT_ALLOWED,
+                &json!({"error": "this method is not allowed here"}),
+            ),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What servers and workers are, and why, in the words of `/admin/status`.
+//! The states of servers and workers, and their causes, as `/admin/status` has them.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::upstream::worker::{State, Worker};
 pub enum ServerState {
     /// It is being started for the first time.
     Starting,
-    /// It does not answer the handshake: most likely a person has to approve it.
+    /// It does not answer the handshake: most likely it waits for a person's approval.
     AwaitingApproval,
     /// It takes calls.
     Healthy,

@@ -11,12 +11,11 @@
 //! * `addresses` — which server a URI leads to.
 //! * `pages` — the answers to the list methods, rendered once per revision, and our cursors.
 //! * `features` — merged capabilities and instructions.
-//! * `need`, `version`, `cover`, `negotiate` — ranking servers against what a client needs.
+//! * `need`, `version`, `negotiate` — ranking servers against what a client needs.
 //! * `store` — the last good offers on disk.
 
 mod addresses;
 mod clean;
-pub mod cover;
 pub mod features;
 pub mod names;
 pub mod need;

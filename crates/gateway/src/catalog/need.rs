@@ -95,19 +95,19 @@ pub enum Item {
 #[non_exhaustive]
 pub enum NeedError {
     /// Too many things.
-    #[error("{found} things are needed, and {ITEMS_MAX} are looked at: ask for fewer at a time")]
+    #[error("{found} things are needed; at most {ITEMS_MAX} can be asked for at a time")]
     TooMany {
         /// How many.
         found: usize,
     },
-    /// A minimum that is no version.
-    #[error("{text:?} is no version: write it as in `1.2` or `1.2.3-rc.1`")]
+    /// A minimum that is not a version.
+    #[error("{text:?} is not a version: write it as in `1.2` or `1.2.3-rc.1`")]
     Version {
         /// What was written.
         text: String,
     },
     /// A minimum for a server that is not there.
-    #[error("a minimum version is set for server {name:?}, and there is none of this name")]
+    #[error("a minimum version is set for server {name:?}, and no server has this name")]
     NoSuchServer {
         /// The name.
         name: String,

@@ -1,4 +1,4 @@
-//! Which servers cover what a client needs: ranked one by one, and the smallest set when it takes
+//! Which servers cover what a client needs: ranked one by one, and a few together when it takes
 //! several.
 #![allow(
     clippy::exhaustive_structs,
@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcplane::proto::uri_template::UriTemplate;
 use serde::Serialize;
 
-use super::cover::{Bits, Search, cover};
 use super::need::{Candidate, Health, Item, Need, NeedError};
 use super::version::Version;
 
@@ -23,11 +22,9 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// The one server to use, if one covers everything.
     pub best: Option<String>,
-    /// Who does what: one share if one server covers everything, else those of the smallest set.
-    /// When something is missing, the set covers the rest.
+    /// Who does what: one share if one server covers everything, else several, each of a server that
+    /// is needed. When something is missing, they cover the rest. Fewer servers might do.
     pub plan: Vec<Share>,
-    /// Whether a smaller set can be ruled out.
-    pub search: Search,
     /// What no server that may be used has.
     pub missing: Vec<Missing>,
     /// Every server, the best first.
@@ -128,7 +125,7 @@ pub enum Unfit {
 /// order they come.
 ///
 /// # Errors
-/// A need that says nothing definite: too long, a minimum that is no version, a minimum for a
+/// A need that says nothing definite: too long, a minimum that is not a version, a minimum for a
 /// server that does not exist.
 pub fn negotiate(need: &Need, servers: &[Candidate]) -> Result<Verdict, NeedError> {
     let items = need.items()?;
@@ -138,15 +135,8 @@ pub fn negotiate(need: &Need, servers: &[Candidate]) -> Result<Verdict, NeedErro
     rated.sort_by(|one, other| one.rank.cmp_better_first(&other.rank));
 
     let fit: Vec<&Rated> = rated.iter().filter(|rated| rated.rank.unfit.is_empty()).collect();
-    let sets: Vec<Bits> = fit.iter().map(|rated| rated.has.clone()).collect();
     let single = fit.iter().find(|rated| rated.rank.missing.is_empty());
-    let (chosen, search) = match single {
-        Some(single) => (vec![*single], Search::Exact),
-        None => {
-            let (places, search) = cover(&sets);
-            (places.into_iter().filter_map(|at| fit.get(at).copied()).collect(), search)
-        }
-    };
+    let chosen = single.map_or_else(|| cover(&fit), |single| vec![*single]);
     let missing = missing(&items, &rated);
     let outcome = match (single, missing.is_empty() && !fit.is_empty()) {
         (Some(_), _) => Outcome::Covered,
@@ -157,7 +147,6 @@ pub fn negotiate(need: &Need, servers: &[Candidate]) -> Result<Verdict, NeedErro
         outcome,
         best: single.map(|single| single.rank.server.clone()),
         plan: plan(&items, &chosen),
-        search,
         missing,
         ranked: rated.into_iter().map(|rated| rated.rank).collect(),
     })
@@ -166,7 +155,33 @@ pub fn negotiate(need: &Need, servers: &[Candidate]) -> Result<Verdict, NeedErro
 struct Rated {
     rank: Rank,
     /// The needed things that it has, by their place.
-    has: Bits,
+    has: BTreeSet<usize>,
+}
+
+/// Servers that together have all that any of these has: always the one that adds most, of equals
+/// the better ranked one; and then without those that the others make needless. Ranked as these are.
+fn cover<'a>(fit: &[&'a Rated]) -> Vec<&'a Rated> {
+    let mut open: BTreeSet<usize> = fit.iter().flat_map(|rated| &rated.has).copied().collect();
+    let mut chosen: Vec<&Rated> = Vec::new();
+    while !open.is_empty() {
+        let gain = |rated: &&&Rated| rated.has.intersection(&open).count();
+        // Of equals, `max_by_key` takes the last.
+        let Some(best) = fit.iter().rev().max_by_key(gain) else { break };
+        open.retain(|item| !best.has.contains(item));
+        chosen.push(best);
+    }
+    let mut at = 0;
+    while let Some(one) = chosen.get(at) {
+        let others = chosen.iter().enumerate().filter(|(place, _)| *place != at);
+        let is_elsewhere = |item| others.clone().any(|(_, other)| other.has.contains(item));
+        if one.has.iter().all(is_elsewhere) {
+            chosen.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+    chosen.sort_by(|one, other| one.rank.cmp_better_first(&other.rank));
+    chosen
 }
 
 impl Rank {
@@ -247,7 +262,7 @@ fn rate(server: &Candidate, items: &[Item], need: &Need, minimum: &Minimum<'_>) 
         health: server.health,
         load,
     };
-    Rated { rank, has: Bits::of(has.into_iter().map(|(at, _)| at)) }
+    Rated { rank, has: has.into_iter().map(|(at, _)| at).collect() }
 }
 
 /// What a server has, quick to ask.
@@ -283,7 +298,7 @@ impl<'a> Offered<'a> {
 
 /// Each thing goes to the first of the chosen that has it.
 fn plan(items: &[Item], chosen: &[&Rated]) -> Vec<Share> {
-    let first = |at: usize| chosen.iter().position(|rated| rated.has.contains(at));
+    let first = |at: usize| chosen.iter().position(|rated| rated.has.contains(&at));
     let share = |(place, rated): (usize, &&Rated)| {
         let own = items.iter().enumerate().filter(|(at, _)| first(*at) == Some(place));
         Share {
@@ -296,7 +311,7 @@ fn plan(items: &[Item], chosen: &[&Rated]) -> Vec<Share> {
 
 fn missing(items: &[Item], rated: &[Rated]) -> Vec<Missing> {
     let each = items.iter().enumerate().filter_map(|(at, item)| {
-        let mut holders = rated.iter().filter(|rated| rated.has.contains(at)).peekable();
+        let mut holders = rated.iter().filter(|rated| rated.has.contains(&at)).peekable();
         let unfit: Vec<&Rated> = holders.by_ref().collect();
         let nobody = unfit.iter().all(|rated| !rated.rank.unfit.is_empty());
         nobody.then(|| Missing {

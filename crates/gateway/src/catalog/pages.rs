@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use mcplane::proto::error::{Code, ErrorObject};
-use mcplane::proto::method::Method;
 use mcplane::proto::types::{
     Cache, Entries, Prompt, Resource, ResourceTemplate, ResultContext, Tool, Wire, WireResult,
 };
@@ -24,31 +22,28 @@ pub const PAGE_SIZE: usize = 250;
 #[derive(Debug, Default)]
 pub(super) struct Rendered([OnceLock<Vec<Box<RawValue>>>; Revision::ALL.len()]);
 
+/// A cursor that leads nowhere.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct BadCursor;
+
 impl Snapshot {
-    /// Appends the result of a list method as `revision` says it. The envelope around the entries
-    /// (`resultType`, server info, cache hints) is that of the library.
+    /// A page of a list, the first one without a cursor, as `revision` says it.
     ///
     /// # Errors
-    /// -32601 for a method that lists nothing; -32602 for a cursor that is not ours, or is of a
-    /// list that has changed since.
-    pub fn list(
+    /// The cursor is not ours, or is of a list that has changed since.
+    pub fn page(
         &self,
-        method: Method,
+        kind: Kind,
         cursor: Option<&str>,
         revision: Revision,
-        cache: &Cache,
-        server_info: Option<&[u8]>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ErrorObject> {
-        let unknown = || ErrorObject::method_not_found(method.as_str());
-        let kind = Kind::of(method).ok_or_else(unknown)?;
+    ) -> Result<Page<'_>, BadCursor> {
         let page = match cursor {
             None => 0,
-            Some(cursor) => self.page_at(kind, cursor).ok_or_else(stale)?,
+            Some(cursor) => self.page_at(kind, cursor).ok_or(BadCursor)?,
         };
-        let body = self.pages(kind, revision).get(page).ok_or_else(stale)?;
-        Page { body, cache }.write(&ResultContext { revision, server_info }, out);
-        Ok(())
+        let body = self.pages(kind, revision).get(page).ok_or(BadCursor)?;
+        Ok(Page { body, revision })
     }
 
     /// The pages of a list, rendered by whoever asks first. There is always a first one.
@@ -106,13 +101,6 @@ impl Snapshot {
     }
 }
 
-fn stale() -> ErrorObject {
-    ErrorObject::new(
-        Code::INVALID_PARAMS,
-        "unknown cursor, or the list has changed since: list again from the start",
-    )
-}
-
 const fn letter(kind: Kind) -> char {
     match kind {
         Kind::Tools => 't',
@@ -122,22 +110,38 @@ const fn letter(kind: Kind) -> char {
     }
 }
 
-/// A rendered page with the envelope that every list result has.
+/// A rendered page.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    body: &'a RawValue,
+    revision: Revision,
+}
+
+impl Page<'_> {
+    /// Appends the result. The envelope around the entries (`resultType`, server info, cache hints) is
+    /// that of the library.
+    pub fn write(self, cache: &Cache, server_info: Option<&[u8]>, out: &mut Vec<u8>) {
+        let context = ResultContext { revision: self.revision, server_info };
+        Enveloped { body: self.body, cache }.write(&context, out);
+    }
+}
+
+/// A page with the envelope that every list result has.
 #[derive(Clone, Copy)]
-struct Page<'a> {
+struct Enveloped<'a> {
     body: &'a RawValue,
     cache: &'a Cache,
 }
 
-impl Serialize for Page<'_> {
+impl Serialize for Enveloped<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.body.serialize(serializer)
     }
 }
 
-impl Wire for Page<'_> {}
+impl Wire for Enveloped<'_> {}
 
-impl WireResult for Page<'_> {
+impl WireResult for Enveloped<'_> {
     fn meta(&self) -> Option<&RawValue> {
         None
     }

@@ -154,7 +154,7 @@ fn token(text: &str, environment: Environment<'_>, folder: &Path) -> Result<Stri
     let cannot = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
     // To open a pipe would wait for whoever writes into it.
     if !fs::metadata(&path).map_err(|error| cannot(&error))?.is_file() {
-        return Err(cannot(&"it is no regular file"));
+        return Err(cannot(&"it is not a regular file"));
     }
     let file = fs::File::open(&path).map_err(|error| cannot(&error))?;
     let mut token = String::new();

@@ -55,7 +55,7 @@ pub struct Gateway {
     pub drain: Period,
     /// How long the start waits for servers before it listens anyway. Default: `"10s"`.
     pub ready: Period,
-    /// How long a list waits for one server; who is later is missing from it until the next
+    /// How long a list waits for one server; a slower server is missing from it until the next
     /// list-changed notification. Default: `"5s"`.
     pub list_deadline: Period,
     /// How old a list may be, of a server that neither tells of changes nor for how long its lists

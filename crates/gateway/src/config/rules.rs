@@ -154,7 +154,7 @@ impl Report<'_> {
         }
         for host in &gateway.hosts {
             if host.contains('*') {
-                let why = "is no host: with any name, every page on the web could call the tools through \
+                let why = "is not a host: with any name, every page on the web could call the tools through \
                            DNS rebinding; expected names, or `gateway.tokens`, with which every name is \
                            answered to";
                 self.at(&["gateway", "hosts"], format_args!("`{host}` {why}"));
@@ -163,7 +163,7 @@ impl Report<'_> {
                 let expected = "a name as in the `Host` header, such as \"mcp.example.org\"";
                 self.at(
                     &["gateway", "hosts"],
-                    format_args!("`{host}` is no host; expected {expected}"),
+                    format_args!("`{host}` is not a host; expected {expected}"),
                 );
             }
         }
@@ -174,7 +174,7 @@ impl Report<'_> {
                 let expected = "a scheme and a host, such as \"https://app.example.org\"";
                 self.at(
                     &["gateway", "origins"],
-                    format_args!("`{origin}` is no origin; expected {expected}"),
+                    format_args!("`{origin}` is not an origin; expected {expected}"),
                 );
             }
         }
@@ -319,8 +319,7 @@ impl Report<'_> {
             && command.trim().contains(' ')
             && !command.contains(['/', '\\'])
         {
-            let message =
-                "no shell takes this apart; expected the program alone, and `args` for the rest";
+            let message = "no shell splits this into words; expected the program alone, and `args` for the rest";
             self.at(&path("command"), message);
         }
         if command.contains('\0') {

@@ -131,7 +131,7 @@ fn a_wrong_gateway_is_told_with_what_was_expected() {
         ),
         (
             "[gateway]\nhosts = ['*']",
-            "2:9 gateway.hosts: `*` is no host: with any name, every page on the web could call the tools through DNS rebinding; expected names, or `gateway.tokens`, with which every name is answered to",
+            "2:9 gateway.hosts: `*` is not a host: with any name, every page on the web could call the tools through DNS rebinding; expected names, or `gateway.tokens`, with which every name is answered to",
         ),
         (
             "[gateway]\nlisten = ['localhost']",
@@ -156,11 +156,11 @@ fn a_wrong_gateway_is_told_with_what_was_expected() {
         ),
         (
             "[gateway]\nhosts = ['https://x']",
-            "2:9 gateway.hosts: `https://x` is no host; expected a name as in the `Host` header, such as \"mcp.example.org\"",
+            "2:9 gateway.hosts: `https://x` is not a host; expected a name as in the `Host` header, such as \"mcp.example.org\"",
         ),
         (
             "[gateway]\norigins = ['x.org']",
-            "2:11 gateway.origins: `x.org` is no origin; expected a scheme and a host, such as \"https://app.example.org\"",
+            "2:11 gateway.origins: `x.org` is not an origin; expected a scheme and a host, such as \"https://app.example.org\"",
         ),
         (
             "[gateway.tokens]\na = 'x y'",
@@ -194,7 +194,7 @@ fn a_wrong_command_is_told_with_what_was_expected() {
         ("[servers.a]\ncommand = ''", "2:11 servers.a.command: expected the program to run"),
         (
             "[servers.a]\ncommand = 'npx -y thing'",
-            "2:11 servers.a.command: no shell takes this apart; expected the program alone, and `args` for the rest",
+            "2:11 servers.a.command: no shell splits this into words; expected the program alone, and `args` for the rest",
         ),
         (
             "[servers.a]\ncommand = ['npx']",
@@ -238,11 +238,11 @@ fn a_wrong_url_is_told_with_what_was_expected() {
         ),
         (
             "[servers.a]\nurl = 'ftp://x'",
-            "2:7 servers.a.url: `ftp://x` is no address: the scheme `ftp` is unknown; write http://HOST[:PORT]/PATH, https://HOST[:PORT]/PATH, ws://HOST[:PORT]/PATH, wss://HOST[:PORT]/PATH, tcp://HOST:PORT, unix:PATH, stdio",
+            "2:7 servers.a.url: `ftp://x` is not an address: the scheme `ftp` is unknown; write http://HOST[:PORT]/PATH, https://HOST[:PORT]/PATH, ws://HOST[:PORT]/PATH, wss://HOST[:PORT]/PATH, tcp://HOST:PORT, unix:PATH, stdio",
         ),
         (
             "[servers.a]\nurl = 'tcp://x'",
-            "2:7 servers.a.url: `tcp://x` is no address: the port is missing; write tcp://HOST:PORT",
+            "2:7 servers.a.url: `tcp://x` is not an address: the port is missing; write tcp://HOST:PORT",
         ),
         (
             "[servers.a]\nurl = 'http://x'\ncwd = '/'",

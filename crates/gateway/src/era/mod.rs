@@ -3,10 +3,12 @@
 //! * this file — requests, answers and notes, one message at a time.
 //! * `questions` — what a legacy upstream asks in the middle of a call, and `park`: how a modern
 //!   client comes to hear of it.
+//! * `declined` — why a question is not answered.
 //! * `completions` — who hears that what was asked for at a URL is done.
 //! * `replay` — what a modern upstream asks, for a legacy client.
 
 mod completions;
+pub(crate) mod declined;
 pub(crate) mod park;
 pub(crate) mod questions;
 pub(crate) mod replay;
@@ -14,16 +16,16 @@ pub(crate) mod replay;
 use std::sync::Arc;
 
 use mcplane::budget::Charge;
-use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::message::{Kind, Message, Part};
 use mcplane::proto::session::Peer;
 use mcplane::proto::translate::{self, Back, HopError, Onward};
 use mcplane::proto::types::LogLevel;
 use mcplane::proto::version::{Era, Revision};
 use mcplane::server::relay::{Line, Relayed};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::settle::{Outcome, Reply, Way, settle};
+use crate::failure::Failure;
+use crate::settle::{Outcome, Reply, Way, fail, settle};
 use crate::upstream::call::{Call, Real};
 use crate::upstream::life::Ended;
 
@@ -70,8 +72,7 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
         && call.revision.era() == Era::Modern
         && Outcome::of(answer) != Outcome::Answered
     {
-        let why = "the server asks for something that this client does not declare";
-        return refuse(request, &missing_capability(why, &lacked), way);
+        return fail(request, &Failure::Capability(lacked), way);
     }
     let lacks = match &hop {
         Some(HopError::MissingCapability { required: Some(required) }) => {
@@ -86,10 +87,7 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
 pub(crate) fn take(call: &Call, answer: &Message, peer: &Peer) -> Ended<Real> {
     call.end(|| match call.pool.shared.questions.keep(answer) {
         Ok((answer, charge)) => (Ok((answer, peer.clone())), charge),
-        Err(error) => {
-            let outcome = Outcome::Error(error.code, Fault::Us);
-            (Err((error, outcome)), Charge::default())
-        }
+        Err(_) => (Err(Failure::NoRoom), Charge::default()),
     })
 }
 
@@ -117,11 +115,6 @@ pub(crate) fn is_of_extension(call: &Call, answer: &Message, peer: &Peer) -> boo
 #[derive(serde::Deserialize)]
 struct Declared {
     extensions: serde_json::Map<String, Value>,
-}
-
-/// Answers a request with an error that is its client's own fault.
-pub(crate) fn refuse(request: Relayed, error: &ErrorObject, way: Way<'_>) {
-    settle(request, Reply::Error(error), Outcome::Error(error.code, Fault::Caller), way);
 }
 
 /// Answers a request with what its upstream answered.
@@ -179,11 +172,9 @@ pub(crate) fn note_log_to(client: &Line, note: &Message) {
 }
 
 /// A name that nobody can guess: of a parked call, of a question at a URL.
-fn unguessable() -> Result<String, ErrorObject> {
+fn unguessable() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        ErrorObject::new(Code::INTERNAL_ERROR, format!("no randomness for a name: {error}"))
-    })?;
+    getrandom::fill(&mut bytes)?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
@@ -191,12 +182,6 @@ fn unguessable() -> Result<String, ErrorObject> {
 struct Level<'a> {
     #[serde(borrow)]
     level: std::borrow::Cow<'a, str>,
-}
-
-/// What a client of 2026-07-28 hears that lacks a capability.
-fn missing_capability(why: &'static str, lacking: &Value) -> ErrorObject {
-    ErrorObject::new(Code::MISSING_CLIENT_CAPABILITY, why)
-        .with_data(&json!({"requiredCapabilities": lacking}))
 }
 
 /// Whether a client lacks one of the capabilities that an upstream requires.

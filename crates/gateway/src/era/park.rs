@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcplane::budget::Charge;
-use mcplane::proto::error::ErrorObject;
 use mcplane::proto::id::Id;
 use mcplane::proto::message::{self, Message, Part};
 use mcplane::proto::method::Method;
@@ -22,9 +21,11 @@ use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Relayed};
 use serde_json::value::RawValue;
 
-use super::questions::{client_gone, is_one_client};
+use super::declined::Declined;
+use super::questions::is_one_client;
 use crate::clock;
-use crate::settle::{Outcome, Refusal, Reply, Way, settle};
+use crate::failure::Failure;
+use crate::settle::{Outcome, Reply, To, Way, fail, settle};
 use crate::upstream::call::Call;
 use crate::upstream::pool::Pool;
 use crate::upstream::worker::{Command, Worker};
@@ -58,7 +59,7 @@ pub(crate) struct Kept {
 }
 
 /// What its upstream answered, or why there is no answer.
-pub(crate) type How = Result<(Message, Peer), (ErrorObject, Outcome)>;
+pub(crate) type How = Result<(Message, Peer), Failure>;
 
 /// One question of an upstream.
 struct Question {
@@ -106,20 +107,20 @@ impl Parking {
     /// Puts a question to the client of a call.
     ///
     /// # Errors
-    /// What to answer the upstream at once.
-    pub(crate) fn ask(
+    /// Why the client is not asked.
+    pub(super) fn ask(
         &self,
         worker: &Arc<Worker>,
         call: &Arc<Call>,
         id: &Id,
         (question, charge): (Message, Charge),
         upstream: Revision,
-    ) -> Result<(), ErrorObject> {
-        let entry = translate::question_to_modern(&question)?;
+    ) -> Result<(), Declined> {
+        let entry = translate::question_to_modern(&question).map_err(Declined::Untranslatable)?;
         let method = question.method().unwrap_or(Method::ElicitationCreate);
         let request = {
             let mut life = call.life();
-            let (parked, request) = life.park(Box::default).ok_or_else(client_gone)?;
+            let (parked, request) = life.park(Box::default).ok_or(Declined::ClientGone)?;
             parked.last_key += 1;
             parked.questions.push(Question {
                 worker: Arc::clone(worker),
@@ -139,12 +140,13 @@ impl Parking {
             request
         };
         // While the client is away, the question waits with the others.
-        request.map_or(Ok(()), |request| self.send_away(call, request))
+        let sent_away = request.map_or(Ok(()), |request| self.send_away(call, request));
+        sent_away.map_err(Declined::NoRandomness)
     }
 
     /// A client comes back, or so it may be.
     pub(crate) fn resume(&self, pool: &Pool, request: Relayed) -> Resumed {
-        let way = Way { upstream: Some(&pool.shared), ..Way::default() };
+        let way = Way::to(To::Upstream(&pool.shared));
         let state = request.message().text(Part::RequestState).map(std::borrow::Cow::into_owned);
         let Some(state) = state.filter(|state| state.starts_with(PREFIX)) else {
             return Resumed::Not(request);
@@ -158,7 +160,7 @@ impl Parking {
             calls.get(&state).is_some_and(fits).then(|| calls.remove(&state)).flatten()
         };
         let Some(Place { call, .. }) = place else {
-            refuse(request, &not_ours(), pool);
+            fail(request, &Failure::State, way);
             return Resumed::Answered;
         };
         let answers: Entries<Box<RawValue>> = request
@@ -170,7 +172,7 @@ impl Parking {
         let mut life = call.life();
         let Some(parked) = life.questions() else {
             drop(life);
-            refuse(request, &ErrorObject::invalid_params("the call has been given up"), pool);
+            fail(request, &Failure::GivenUp, way);
             return Resumed::Answered;
         };
         parked.questions.retain(|question| match answers.get(&question.key) {
@@ -186,7 +188,7 @@ impl Parking {
             parked.close(&call.caller);
             match kept.how {
                 Ok((answer, peer)) => super::respond(request, &call, (&answer, &peer), false, way),
-                Err((error, outcome)) => settle(request, Reply::Error(&error), outcome, way),
+                Err(failure) => fail(request, &failure, way),
             }
             return Resumed::Answered;
         }
@@ -246,7 +248,7 @@ impl Parking {
     }
 
     /// Ends a client's request with the questions of its call.
-    fn send_away(&self, call: &Arc<Call>, request: Relayed) -> Result<(), ErrorObject> {
+    fn send_away(&self, call: &Arc<Call>, request: Relayed) -> Result<(), getrandom::Error> {
         let state = format!("{PREFIX}{}", super::unguessable()?);
         let mut out = Vec::new();
         {
@@ -260,7 +262,7 @@ impl Parking {
         let (pool, call, since) = (Arc::clone(&call.pool), Arc::clone(call), clock::now());
         let digest = self.digest(&request);
         self.calls().insert(state, Place { call, since, digest });
-        let way = Way { upstream: Some(&pool.shared), ..Way::default() };
+        let way = Way::to(To::Upstream(&pool.shared));
         settle(request, Reply::Line(out, message::Outcome::Result), Outcome::Answered, way);
         Ok(())
     }
@@ -274,20 +276,6 @@ impl Parking {
     fn calls(&self) -> MutexGuard<'_, HashMap<String, Place>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A client comes back, and there is nothing to come back to.
-fn refuse(request: Relayed, error: &ErrorObject, pool: &Pool) {
-    let way = Way { upstream: Some(&pool.shared), ..Way::default() };
-    settle(request, Reply::Error(error), Outcome::Refused(Refusal::State), way);
-}
-
-/// What a client hears whose state is void. A parked call ends with the gateway, whatever the key.
-pub(super) fn not_ours() -> ErrorObject {
-    ErrorObject::invalid_params(
-        "`requestState` is not one that this gateway gave for this request, or its time is over: \
-         send the call again without it",
-    )
 }
 
 /// What became of a request that may be a retry.
@@ -346,9 +334,7 @@ pub(crate) fn ask_urls(request: Relayed, elicitations: &[u8], way: Way<'_>) {
         if let Err(lacking) =
             translate::can_answer(Method::ElicitationCreate, params, request.capabilities())
         {
-            let why = "the server wants the user to open a URL, which this client does not offer";
-            let error = super::missing_capability(why, &serde_json::json!(lacking));
-            return super::refuse(request, &error, way);
+            return fail(request, &Failure::UrlCapability(lacking), way);
         }
     }
     let keys: Vec<String> = (1..=questions.len()).map(|number| format!("url{number}")).collect();

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcplane::budget::{Budget, Charge};
-use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::id::Id;
 use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
@@ -15,10 +14,11 @@ use mcplane::proto::translate;
 use mcplane::proto::version::{Era, Revision};
 use mcplane::server::relay::{Asking, Caller};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::completions::Completions;
+use super::declined::Declined;
 use super::park;
 use crate::clock;
 use crate::upstream::call::Call;
@@ -116,10 +116,10 @@ impl Questions {
     ///
     /// # Errors
     /// There is no room for it.
-    pub(crate) fn keep(&self, message: &Message) -> Result<(Message, Charge), ErrorObject> {
+    pub(crate) fn keep(&self, message: &Message) -> Result<(Message, Charge), Declined> {
         let (bytes, mut charge) = (message.bytes(), Charge::default());
         if !self.cover(&mut charge, bytes.len()) {
-            return Err(no_room(&format!("a message of {} bytes", bytes.len())));
+            return Err(Declined::NoRoom { what: "a message", bytes: bytes.len() });
         }
         // The rest of what was read with it is not kept.
         let own = Message::scan(Bytes::copy_from_slice(bytes));
@@ -128,7 +128,8 @@ impl Questions {
 
     /// Passes a question on. `share` is how many calls of one client may wait for its answers.
     ///
-    /// `Some`: what to answer the upstream at once, since the client cannot be asked that.
+    /// # Errors
+    /// Why the client is not asked.
     pub(crate) fn ask(
         self: &Arc<Self>,
         worker: &Arc<Worker>,
@@ -137,18 +138,14 @@ impl Questions {
         method: Method,
         question: &Message,
         share: usize,
-    ) -> Option<ErrorObject> {
+    ) -> Result<(), Declined> {
         let upstream = revision_of(worker);
-        let mut asked = match self.room() {
-            Ok(asked) => asked,
-            Err(error) => return Some(error),
-        };
+        let mut asked = self.room()?;
         let others = asked.values().filter_map(|asked| asked.of.call());
         let others = others.filter(|other| is_one_client(other, call)).map(Arc::as_ptr);
         let others = others.collect::<HashSet<_>>().len() + self.parking.count_of(call);
         if others >= share {
-            let why = format!("{share} calls of this client wait for an answer of it already");
-            return Some(ErrorObject::new(Code::OVERLOADED, why));
+            return Err(Declined::Share { max: share });
         }
         let mut life = call.life();
         let lacking = life.request().and_then(|request| {
@@ -157,44 +154,39 @@ impl Questions {
         });
         if let Some(lacking) = lacking {
             let lacking = json!(lacking);
-            let refusal = undeclared(call.revision, &lacking);
             if let Some(sent) = life.sent_mut() {
-                sent.lacks = Some(lacking);
+                sent.lacks = Some(lacking.clone());
             }
-            return Some(refusal);
+            return Err(Declined::Undeclared { client: call.revision, lacking });
         }
         if call.revision.era() == Era::Modern {
             drop(life);
-            return self.park(worker, call, id, question, upstream).err();
+            return self.park(worker, call, id, question, upstream);
         }
         let token = token_of(question);
         let number = token.as_ref().map(|(number, _)| *number);
-        let params = match translate::question(question, upstream, call.revision, number) {
-            Ok(params) => params,
-            Err(why) => return Some(ErrorObject::invalid_params(why)),
-        };
-        let kept = match self.keep(question) {
-            Ok(kept) => kept,
-            Err(error) => return Some(error),
-        };
+        let params = translate::question(question, upstream, call.revision, number)
+            .map_err(Declined::Params)?;
+        let kept = self.keep(question)?;
         let asking = life.request().map(|request| {
             self.completions.asked(worker.number, &kept.0, &request.line());
             request.ask(method, params)
         });
         drop(life);
         let Some(Ok(asking)) = asking else {
-            return Some(client_gone());
+            return Err(Declined::ClientGone);
         };
         asked.insert(
             (worker.number, id.clone()),
             wait(worker, id, asking, (Of::Call(Arc::clone(call)), token), (method, kept)),
         );
-        None
+        Ok(())
     }
 
     /// Puts a question that belongs to no call to the client that has the worker to itself.
     ///
-    /// `Some`: what to answer the upstream at once, since the client cannot be asked that.
+    /// # Errors
+    /// Why the client is not asked.
     pub(crate) fn ask_client(
         &self,
         worker: &Arc<Worker>,
@@ -202,44 +194,35 @@ impl Questions {
         id: &Id,
         method: Method,
         question: &Message,
-    ) -> Option<ErrorObject> {
-        let mut asked = match self.room() {
-            Ok(asked) => asked,
-            Err(error) => return Some(error),
-        };
+    ) -> Result<(), Declined> {
+        let mut asked = self.room()?;
         let able = client.capabilities.raw().get().as_bytes();
         if let Err(lacking) = translate::can_answer(method, question.part(Part::Params), able) {
-            return Some(undeclared(client.revision, &json!(lacking)));
+            let lacking = json!(lacking);
+            return Err(Declined::Undeclared { client: client.revision, lacking });
         }
         let token = token_of(question);
         let number = token.as_ref().map(|(number, _)| *number);
-        let params = translate::question(question, revision_of(worker), client.revision, number);
-        let params = match params {
-            Ok(params) => params,
-            Err(why) => return Some(ErrorObject::invalid_params(why)),
-        };
-        let kept = match self.keep(question) {
-            Ok(kept) => kept,
-            Err(error) => return Some(error),
-        };
+        let params = translate::question(question, revision_of(worker), client.revision, number)
+            .map_err(Declined::Params)?;
+        let kept = self.keep(question)?;
         self.completions.asked(worker.number, &kept.0, &client.line);
         let Ok(asking) = client.line.ask(method, params) else {
-            return Some(client_gone());
+            return Err(Declined::ClientGone);
         };
         asked.insert(
             (worker.number, id.clone()),
             wait(worker, id, asking, (Of::Client(Arc::clone(client)), token), (method, kept)),
         );
-        None
+        Ok(())
     }
 
     /// The questions that wait, if one more may.
-    fn room(&self) -> Result<MutexGuard<'_, AllAsked>, ErrorObject> {
+    fn room(&self) -> Result<MutexGuard<'_, AllAsked>, Declined> {
         let mut asked = self.asked();
         asked.retain(|_, asked| !asked.take_back.is_closed());
         if asked.len() + self.parking.count() >= QUESTIONS_MAX {
-            let why = format!("{QUESTIONS_MAX} questions wait for an answer already");
-            return Err(ErrorObject::new(Code::OVERLOADED, why));
+            return Err(Declined::Full { max: QUESTIONS_MAX });
         }
         Ok(asked)
     }
@@ -267,12 +250,12 @@ impl Questions {
         id: &Id,
         question: &Message,
         upstream: Revision,
-    ) -> Result<(), ErrorObject> {
+    ) -> Result<(), Declined> {
         let len = question.bytes().len();
         let (question, mut charge) = self.keep(question)?;
         // What the client is told of it is as long.
         if !self.cover(&mut charge, 2 * len) {
-            return Err(no_room(&format!("a question of {len} bytes")));
+            return Err(Declined::NoRoom { what: "a question", bytes: len });
         }
         self.parking.ask(worker, call, id, (question, charge), upstream)
     }
@@ -285,10 +268,9 @@ impl Questions {
             is_late && asked.worker.is_wanted() && !asked.take_back.is_closed()
         };
         for ((_, id), late) in self.asked().extract_if(late) {
-            let why = "the client did not answer, and others wait";
-            let _ = late.take_back.send(why.into());
-            let error = ErrorObject::new(Code::HANDLER_TIMEOUT, why);
-            let _ = late.worker.send(Command::Reply(late.life, id, Err(error)));
+            let _ = late.take_back.send(Declined::TimedOut.to_string());
+            let answer = Err(Declined::TimedOut.into());
+            let _ = late.worker.send(Command::Reply(late.life, id, answer));
         }
         self.parking.expire(patience);
     }
@@ -357,17 +339,6 @@ fn revision_of(worker: &Worker) -> Revision {
     worker.peer.load().as_ref().map_or(Revision::LATEST_LEGACY, |peer| peer.revision)
 }
 
-/// What an upstream hears whose question nobody is there to answer.
-pub(super) fn client_gone() -> ErrorObject {
-    ErrorObject::new(Code::INTERNAL_ERROR, "the client is gone")
-}
-
-/// What is said instead of what there is no room for.
-pub(crate) fn no_room(what: &str) -> ErrorObject {
-    let why = format!("there is no room for {what} of the server, while others wait");
-    ErrorObject::new(Code::OVERLOADED, why).with_data(&json!({"retry": true}))
-}
-
 /// Why an upstream takes something back.
 fn reason(note: &Message) -> String {
     #[derive(Deserialize)]
@@ -385,11 +356,4 @@ pub(super) fn is_one_client(one: &Arc<Call>, other: &Arc<Call>) -> bool {
     let is_same =
         a.principal == b.principal && (a.principal.is_some() || a.connection == b.connection);
     is_same && !Arc::ptr_eq(one, other)
-}
-
-/// What an upstream hears whose question the client cannot answer.
-fn undeclared(client: Revision, lacking: &Value) -> ErrorObject {
-    let why = format!("the client of this call ({client}) does not declare {lacking}");
-    ErrorObject::new(Code::METHOD_NOT_FOUND, why)
-        .with_data(&json!({"requiredCapabilities": lacking}))
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::limits::INPUT_ROUNDS_MAX;
 use mcplane::proto::message::{self, Message, Part, write};
 use mcplane::proto::session::Peer;
@@ -14,9 +13,9 @@ use mcplane::proto::version::Era;
 use mcplane::server::relay::Relayed;
 use serde_json::value::RawValue;
 
-use super::park::{self, AGAIN};
-use super::questions::client_gone;
-use crate::settle::{Outcome, Reply, Way, settle};
+use super::park::AGAIN;
+use crate::failure::Failure;
+use crate::settle::{Outcome, Reply, Way, fail, settle};
 use crate::upstream::call::Call;
 use crate::upstream::pool::Pool;
 
@@ -37,8 +36,7 @@ pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, p
         return;
     }
     if u32::from(call.life().sends()) > INPUT_ROUNDS_MAX {
-        let why = format!("the server still asks for input after {INPUT_ROUNDS_MAX} rounds");
-        return call.fail_of_upstream(Code::INTERNAL_ERROR, why);
+        return call.fail(&Failure::Rounds);
     }
     // Its place and its turn are for others while the client is asked.
     let sent = call.life().replay();
@@ -55,8 +53,7 @@ pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, p
                     Arc::clone(&call.pool).submit(call);
                 }
             }
-            // The client was asked, and did not answer as it should.
-            Err(error) => call.fail(Outcome::Error(error.code, Fault::Caller), &error),
+            Err(failure) => call.fail(&failure),
         }
     });
 }
@@ -67,10 +64,7 @@ fn pass_on(request: Relayed, call: &Call, state: &RawValue, (message, way): (&Me
     let members: Entries<&RawValue> = serde_json::from_slice(members).unwrap_or_default();
     let Some(sealed) = call.pool.shared.seal.close(state.get(), &call.pool.shared.name, &request)
     else {
-        let why = "the server's `requestState` is too long to be sealed";
-        let error = ErrorObject::new(Code::INTERNAL_ERROR, why);
-        let outcome = Outcome::Error(error.code, Fault::Upstream);
-        return settle(request, Reply::Error(&error), outcome, way);
+        return fail(request, &Failure::StateTooLong, way);
     };
     let mut out = Vec::with_capacity(message.bytes().len() + sealed.len());
     write::begin_result(&mut out, request.id_json());
@@ -92,7 +86,7 @@ fn pass_on(request: Relayed, call: &Call, state: &RawValue, (message, way): (&Me
 ///
 /// # Errors
 /// The state is not one that was given to this principal for this request.
-pub(crate) fn reopen(pool: &Pool, request: &Relayed) -> Result<Vec<u8>, ErrorObject> {
+pub(crate) fn reopen(pool: &Pool, request: &Relayed) -> Result<Vec<u8>, Failure> {
     let message = request.message();
     let state = message.text(Part::RequestState);
     let Some(state) =
@@ -100,8 +94,7 @@ pub(crate) fn reopen(pool: &Pool, request: &Relayed) -> Result<Vec<u8>, ErrorObj
     else {
         return Ok(Vec::new());
     };
-    let state =
-        pool.shared.seal.open(&state, &pool.shared.name, request).ok_or_else(park::not_ours)?;
+    let state = pool.shared.seal.open(&state, &pool.shared.name, request).ok_or(Failure::State)?;
     let mut retry = Vec::new();
     if let Some(given) = message.part(Part::InputResponses) {
         retry.extend_from_slice(b",\"inputResponses\":");
@@ -113,20 +106,12 @@ pub(crate) fn reopen(pool: &Pool, request: &Relayed) -> Result<Vec<u8>, ErrorObj
 }
 
 /// Asks the client what the upstream asks, in the upstream's order.
-async fn answers(
-    call: &Call,
-    round: &InputRequired,
-) -> Result<Vec<(String, Vec<u8>)>, ErrorObject> {
+async fn answers(call: &Call, round: &InputRequired) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let questions = round.input_requests.as_deref().map_or("{}", RawValue::get);
-    let questions: Entries<InputRequest> = serde_json::from_str(questions).map_err(|error| {
-        ErrorObject::new(
-            Code::INTERNAL_ERROR,
-            format!("bad `inputRequests` of the server: {error}"),
-        )
-    })?;
+    let questions: Entries<InputRequest> = serde_json::from_str(questions)
+        .map_err(|error| Failure::InputRequests(error.to_string()))?;
     if questions.len() > QUESTIONS_MAX {
-        let why = format!("the server asks {} questions at once", questions.len());
-        return Err(ErrorObject::new(Code::INTERNAL_ERROR, why));
+        return Err(Failure::Questions(questions.len()));
     }
     let mut asking = Vec::with_capacity(questions.len());
     for (key, question) in questions.iter() {
@@ -134,25 +119,19 @@ async fn answers(
     }
     let mut answers = Vec::with_capacity(asking.len());
     for (key, asking) in asking {
-        let answer = asking.answer().await?;
+        let answer = asking.answer().await.map_err(Failure::Declined)?;
         answers.push((key, translate::answer_to_modern(&answer)));
     }
     Ok(answers)
 }
 
-fn ask(
-    call: &Call,
-    question: &InputRequest,
-) -> Result<mcplane::server::relay::Asking, ErrorObject> {
-    let id = super::unguessable()?;
+fn ask(call: &Call, question: &InputRequest) -> Result<mcplane::server::relay::Asking, Failure> {
+    let id = super::unguessable().map_err(Failure::NoRandomness)?;
     let (method, params) = translate::question_to_legacy(question, call.revision, Some(&id))
-        .map_err(|why| ErrorObject::new(Code::INVALID_REQUEST, why))?;
+        .map_err(Failure::Question)?;
     let life = call.life();
-    let request = life.request().ok_or_else(client_gone)?;
-    translate::can_answer(method, Some(&params), request.capabilities()).map_err(|lacking| {
-        let lacking = serde_json::json!(lacking);
-        let why = format!("the server asks for what this client does not declare: {lacking}");
-        ErrorObject::new(Code::INVALID_REQUEST, why)
-    })?;
-    request.ask(method, params).map_err(|_| client_gone())
+    let request = life.request().ok_or(Failure::ClientGone)?;
+    translate::can_answer(method, Some(&params), request.capabilities())
+        .map_err(Failure::Undeclared)?;
+    request.ask(method, params).map_err(|_| Failure::ClientGone)
 }

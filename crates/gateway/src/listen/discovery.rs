@@ -1,6 +1,6 @@
-//! How programs of the same user find a gateway that runs: each has a folder of its own, `gateways/PID`
-//! in the state folder, with `endpoint.json` and a file that is locked for as long as it runs. What one
-//! that was killed has left behind is known by its lock, which is free.
+//! How programs of the same user find a running gateway: each has a folder, `gateways/PID` in the state
+//! folder, with `endpoint.json` and a file that is locked while it runs. The folder of a gateway that
+//! was killed is recognised by its free lock.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -34,7 +34,7 @@ pub struct Discovery {
     pub started_s: u64,
 }
 
-/// The folder of this process. Dropping it takes the folder away.
+/// The folder of this process. Dropping it removes the folder.
 #[derive(Debug)]
 #[must_use = "nobody finds the gateway when this is dropped"]
 pub struct Announced {
@@ -65,8 +65,8 @@ impl Discovery {
         let folder = all.join(self.pid.to_string());
         private::make(&folder)?;
         fs::write(folder.join(FILE), serde_json::to_vec_pretty(self)?)?;
-        // Whoever finds a lock that is free takes the folder away, and without a lock nobody reads
-        // what is in it: the lock has its name once all else is there and it is taken.
+        // A folder with a free lock is removed, and one without a lock is not read: so the lock gets its
+        // name last, when everything else is there and it is held.
         let fresh = folder.join(format!("{LOCK}.new"));
         let lock = File::create(&fresh)?;
         lock.lock()?;
@@ -74,12 +74,12 @@ impl Discovery {
         Ok(Announced { folder, _lock: lock })
     }
 
-    /// The gateway that runs and started last, of those that announced themselves in a state folder.
-    /// What others have left behind is taken away.
+    /// The running gateway that started last, of those announced in a state folder. Removes what killed
+    /// gateways have left behind.
     #[must_use]
     pub fn newest(state: &Path) -> Option<Self> {
         let all = state.join(GATEWAYS);
-        // Who follows what is written there also shows a token.
+        // A client that follows this address also sends its token there.
         private::check(&all).ok()?;
         let running = fs::read_dir(all).ok()?.flatten().filter_map(|gateway| {
             let folder = gateway.path();
@@ -101,7 +101,7 @@ impl Discovery {
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        // What stays is known by its lock, which is free then.
+        // If this fails, the free lock tells.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

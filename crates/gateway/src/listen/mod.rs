@@ -26,7 +26,7 @@ pub struct Listeners {
 
 /// One of them.
 enum Bound {
-    /// With whether other machines can reach it.
+    /// And whether other machines can reach it.
     Http(Listener, bool),
     Lines(Listener),
     Stdio,
@@ -67,7 +67,7 @@ impl Listeners {
         self.url.as_deref()
     }
 
-    /// Every address, as one would write it to a client.
+    /// Every address, as it is written in a client's settings.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         self.bound
@@ -80,7 +80,7 @@ impl Listeners {
             .collect()
     }
 
-    /// Lets clients in until `shutdown` comes, or the one on stdio has left; what is in flight may
+    /// Serves clients until `shutdown` completes, or the client on stdio has left; calls in flight may
     /// then finish within the settings' `drain`.
     ///
     /// Cancel safe: dropped, every listener and connection is closed.
@@ -102,7 +102,7 @@ impl Listeners {
                 Bound::Stdio => {
                     let service = gateway.service();
                     of_stdio.spawn(async move {
-                        // How the connection breaks concerns nobody but its client.
+                        // A broken connection concerns only its client.
                         let _ = service.serve(mcplane::stdio()).await;
                     });
                     continue;

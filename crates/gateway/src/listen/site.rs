@@ -18,10 +18,10 @@ use crate::admin::Admin;
 use crate::config::{Gateway as Settings, OWN_NAME};
 use crate::gateway::Inner as Gateway;
 
-/// Most foreign names that are told: a page that tries others has had its warning.
+/// Most foreign `Host` names that are reported, so that a page cannot flood the log.
 const STRANGERS_MAX: usize = 16;
 
-/// Where clients find what.
+/// The endpoints, and who may use them.
 #[derive(Clone)]
 pub(crate) struct Site(Arc<Inner>);
 
@@ -59,7 +59,7 @@ impl Site {
         AtListener { site: self.clone(), is_outside: is_public && self.0.guests.is_none() }
     }
 
-    /// Whether who sends this may ask what is for administrators.
+    /// Whether the sender of this request may use the administration.
     ///
     /// # Errors
     /// Why not.
@@ -89,8 +89,8 @@ impl Site {
         endpoint(service, &prefix, settings, guests, &self.0.strangers).build()
     }
 
-    /// Other tokens. What those have open who have lost theirs ends. Where nobody had a token at the
-    /// start, that stays so.
+    /// Replaces the tokens. Sessions and streams of a revoked token end. A gateway that started without
+    /// tokens stays without.
     pub(crate) fn welcome(&self, settings: &Settings) {
         let Some(guests) = &self.0.guests else { return };
         let new = Arc::new(Guests::new(settings));
@@ -120,7 +120,7 @@ impl Site {
 /// The site behind one listener.
 pub(crate) struct AtListener {
     site: Site,
-    /// Anybody may come in, and from elsewhere.
+    /// Reachable from other machines without a token.
     is_outside: bool,
 }
 
@@ -165,14 +165,13 @@ fn endpoint(
         .origins(&settings.origins)
         .on_foreign_host(move |host| strangers.note(host));
     match guests {
-        // Rebinding a name leads a page to this machine, and to no token.
+        // DNS rebinding leads a page to this machine, but gives it no token.
         Some(guests) => builder.any_host().authenticate(Known(Arc::clone(guests))),
         None => builder,
     }
 }
 
-/// Who may come in: principals by the hash of their token, so that looking one up takes as long
-/// whatever was sent.
+/// The principals by the hash of their token, so that a lookup takes the same time whatever was sent.
 struct Guests {
     principals: HashMap<[u8; 32], Arc<str>>,
     admins: BTreeSet<String>,
@@ -190,7 +189,7 @@ impl Guests {
         Self { principals: tokens.map(guest).collect(), admins }
     }
 
-    /// Those whose tokens are not there, or not theirs.
+    /// The principals whose token is gone or has changed.
     fn without<'a>(&'a self, new: &'a Self) -> impl Iterator<Item = &'a Arc<str>> {
         let is_lost =
             |(token, name): &(&[u8; 32], &Arc<str>)| new.principals.get(*token) != Some(name);
@@ -214,7 +213,7 @@ impl Guests {
     }
 }
 
-/// Names that clients have for this machine and that it does not answer to: each is told once.
+/// `Host` names that were refused: each is reported once.
 struct Strangers {
     gateway: Weak<Gateway>,
     told: Mutex<BTreeSet<String>>,

@@ -18,9 +18,8 @@ use mcplane::server::relay::Relayed;
 use super::call::Call;
 use super::drive::{Drive, Tag};
 use super::pool::Pool;
-use super::worker::unavailable;
 use crate::clock;
-use crate::settle::{Outcome, Refusal};
+use crate::failure::Failure;
 
 /// Ends in a row after which calls of a kind are refused.
 const ENDS_MAX: u32 = 3;
@@ -107,14 +106,8 @@ impl Pool {
         let Some((count, left)) = self.shared.blame.refuses(clock::now(), &kind, pause) else {
             return false;
         };
-        let why = format!(
-            "its process ended {count} times in a row with this client's `{}` of {:?}; one is tried \
-             again in {} s",
-            kind.1,
-            kind.2,
-            left.as_secs() + 1
-        );
-        call.fail(Outcome::Refused(Refusal::Blamed), &unavailable(&why));
+        let (_, method, name) = kind;
+        call.fail(&Failure::Blamed { count, method, name, pause: left });
         true
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use mcplane::budget::Charge;
-use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::method::Method;
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
@@ -16,7 +16,8 @@ use super::turn::Turn;
 use super::worker::Worker;
 use crate::clock;
 use crate::era::park::{How, Kept, Parked};
-use crate::settle::{Outcome, Reply, Way, settle};
+use crate::failure::Failure;
+use crate::settle::{Outcome, Reply, To, Way, fail, is_traced, settle};
 
 /// What the lives of a gateway's calls are made of.
 pub(crate) struct Real;
@@ -98,39 +99,39 @@ impl Call {
         Ok(())
     }
 
+    /// Notes that its upstream says something in it, which came whole now, or began then.
+    pub(super) fn hears(&self, began: Option<Instant>) {
+        if is_traced()
+            && let Some(sent) = self.life().sent_mut()
+        {
+            sent.first_byte.get_or_insert_with(|| began.unwrap_or_else(clock::now));
+        }
+    }
+
     /// Ends it with an error, unless it has ended already.
-    pub(crate) fn fail(&self, outcome: Outcome, error: &ErrorObject) {
-        drop(self.fail_at_worker(outcome, error));
+    pub(crate) fn fail(&self, failure: &Failure) {
+        drop(self.fail_at_worker(failure));
     }
 
     /// The same; what it held at a worker that has it still comes back.
-    pub(crate) fn fail_at_worker(
-        &self,
-        outcome: Outcome,
-        error: &ErrorObject,
-    ) -> Option<Box<Sent>> {
-        let ended = self.end(|| (Err((error.clone(), outcome)), Charge::default()));
+    pub(crate) fn fail_at_worker(&self, failure: &Failure) -> Option<Box<Sent>> {
+        let ended = self.end(|| (Err(failure.clone()), Charge::default()));
         let way = self.way(&ended);
         let Ended { request, sent, .. } = ended;
         let sent = sent.map(|sent| Box::new(self.remember(request.as_ref(), sent)));
         if let Some(request) = request {
-            settle(request, Reply::Error(error), outcome, way);
+            fail(request, failure, way);
         }
         sent
-    }
-
-    /// The same, since its upstream answers what cannot be passed on.
-    pub(crate) fn fail_of_upstream(&self, code: Code, why: String) {
-        let outcome = Outcome::Error(code, Fault::Upstream);
-        self.fail(outcome, &ErrorObject::new(code, why));
     }
 
     /// The way that it has come.
     pub(crate) fn way(&self, ended: &Ended<Real>) -> Way<'_> {
         Way {
-            upstream: Some(&self.pool.shared),
+            to: To::Upstream(&self.pool.shared),
             waited: ended.waited,
             sent: ended.sent.as_ref().map(|sent| sent.on.at),
+            first_byte: ended.sent.as_ref().and_then(|sent| sent.first_byte),
         }
     }
 

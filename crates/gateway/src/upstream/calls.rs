@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::limits::PROBE_TIMEOUT;
 use mcplane::proto::message::Message;
 use mcplane::proto::method::Method;
@@ -16,7 +15,7 @@ use super::drive::{BACKLOG_BYTES_MAX, Drive, Tag, request};
 use super::life::On;
 use super::place::Place;
 use super::worker::State;
-use crate::settle::{Outcome, Refusal};
+use crate::failure::Failure;
 use crate::{clock, era};
 
 impl Drive<'_> {
@@ -33,16 +32,12 @@ impl Drive<'_> {
             return self.pool.again(place, call);
         };
         if self.out.backlog() > BACKLOG_BYTES_MAX {
-            let why = "the server does not read what it is sent";
-            let error = ErrorObject::new(Code::OVERLOADED, why);
-            return call.fail(Outcome::Refused(Refusal::Full), &error);
+            return call.fail(&Failure::Backlog);
         }
         let patience = self.pool.patience();
         let tag = Tag::Call(Arc::clone(&call));
         let Ok(id) = self.session.open(now, call.method, patience, tag) else {
-            let why = format!("the server speaks {revision}, which has no `{}`", call.method);
-            let error = ErrorObject::new(Code::METHOD_NOT_FOUND, why);
-            return call.fail(Outcome::Refused(Refusal::Method), &error);
+            return call.fail(&Failure::NoMethod { revision, method: call.method });
         };
         let number = self.worker.calls.load(Ordering::Relaxed);
         let on = On { life: self.worker.life(), id, number, at: now };
@@ -66,16 +61,17 @@ impl Drive<'_> {
         (answer, message): (Answer, Option<&Message>),
     ) {
         let Some(peer) = self.session.peer() else { return };
-        if message.is_some() && call.method.takes_input() {
-            self.voices.ended(now, &call.caller);
+        if message.is_some() {
+            call.hears(self.began);
+            if call.method.takes_input() {
+                self.voices.ended(now, &call.caller);
+            }
         }
         match (answer, message) {
             (Answer::TimedOut, _) => {
                 self.voices.cut(id, call);
                 self.pool.timed_out(self.worker);
-                let why = format!("`{}` was not answered in time by the server", call.method);
-                let error = ErrorObject::new(Code::HANDLER_TIMEOUT, why);
-                if let Some(sent) = call.fail_at_worker(Outcome::TimedOut, &error) {
+                if let Some(sent) = call.fail_at_worker(&Failure::TimedOut(call.method)) {
                     self.part(now, Tag::Gone(Arc::clone(call), sent));
                 }
             }
@@ -83,10 +79,7 @@ impl Drive<'_> {
                 self.worker.timeouts.store(0, Ordering::Relaxed);
                 era::answer(call, message, peer);
             }
-            (Answer::Malformed(why), _) => {
-                let why = format!("the server's answer breaks the protocol: {why}");
-                call.fail_of_upstream(Code::INTERNAL_ERROR, why);
-            }
+            (Answer::Malformed(why), _) => call.fail(&Failure::Malformed(why.to_string())),
             (Answer::Closed, _) | (_, None) => self.pool.broken(call, "the connection ended"),
             (Answer::InputRequired(round), Some(message)) => {
                 self.worker.timeouts.store(0, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcplane::budget::Charge;
-use mcplane::proto::error::{Code, ErrorObject, Fault};
+use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
 use mcplane::proto::id::Id;
 use mcplane::proto::limits::MESSAGE_BYTES_MAX;
@@ -32,7 +32,8 @@ use super::voices::Voices;
 use super::worker::{Command, State, Waiting, Worker, unavailable};
 use crate::clock;
 use crate::era;
-use crate::settle::Outcome;
+use crate::failure::Failure;
+use crate::settle::is_traced;
 
 /// Unsent bytes above which an upstream counts as not reading: more calls are refused as overload.
 pub(super) const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -85,6 +86,8 @@ pub(crate) struct Drive<'a> {
     /// For the beginning of a line that is not whole yet.
     coming: Charge,
     leave_at: Option<Instant>,
+    /// When the beginning of the line at hand came, if it did not come whole and calls are traced.
+    pub(super) began: Option<Instant>,
     strays_in_row: u32,
     pub(super) end: Option<End>,
     /// Held until the handshake is done.
@@ -116,6 +119,7 @@ impl<'a> Drive<'a> {
             out,
             coming: Charge::default(),
             leave_at: None,
+            began: None,
             strays_in_row: 0,
             end: None,
             starting,
@@ -208,13 +212,18 @@ impl<'a> Drive<'a> {
                 Ok(line) => self.line(now, line),
                 Err(error) => self.too_long(&error.to_string()),
             }
+            self.began = None;
         }
         // What has come of a line is charged. One for which there is no room is given up.
         let Some(input) = wire.beginning() else { return };
         self.coming.shrink(input.len());
+        if !input.is_empty() && self.began.is_none() && is_traced() {
+            self.began = Some(clock::now());
+        }
         if !input.is_empty() && !self.pool.shared.questions.cover(&mut self.coming, input.len()) {
             let begin = input.split_to(input.len().min(BEGIN_BYTES));
             wire.give_up();
+            self.began = None;
             self.coming.shrink(0);
             self.no_room(&begin);
         }
@@ -330,7 +339,9 @@ impl<'a> Drive<'a> {
             // What it held is free now.
             (ClientEvent::Answered(_, Tag::Gone(..) | Tag::Moved(..), _), _) => {}
             (ClientEvent::Progress(id), Some(message)) => {
+                let began = self.began;
                 if let Some(Tag::Call(call)) = self.session.tag(id) {
+                    call.hears(began);
                     era::note_progress(call, message);
                 }
             }
@@ -371,7 +382,7 @@ impl<'a> Drive<'a> {
                     self.voices.ended(clock::now(), &call.caller);
                 }
                 self.was_well(&call);
-                call.fail(Outcome::Error(error.code, Fault::Upstream), &error);
+                call.fail(&Failure::Transport(error));
             }
             Some(Lost::Call(Tag::Own(waiting))) => drop(waiting.send(Err(error))),
             Some(Lost::Call(Tag::Listen)) => self.listen_ended(loss.id(), &Answer::Error(error)),

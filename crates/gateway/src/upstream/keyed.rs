@@ -4,20 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
 use super::lane::Lane;
 use super::pool::{Heard, LEAVE_TIME, Pool};
-use super::worker::{Worker, unavailable};
+use super::worker::Worker;
 use crate::clock;
 use crate::config::Mode;
-use crate::frontend::NO_SESSION;
-use crate::settle::{Outcome, Refusal};
-
-/// Why a call has no lane.
-type Refused = (Refusal, ErrorObject);
+use crate::failure::Failure;
 
 /// Whose worker it is, in the keyed modes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,13 +35,12 @@ impl Key {
 
 impl Pool {
     /// The lane of a caller. A keyed one is made when it is first needed.
-    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, Refused> {
+    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, Failure> {
         if !self.settings.mode.is_keyed() {
             return Ok(Arc::clone(&self.common));
         }
         let Some(key) = self.key(&call.caller) else {
-            let why = format!("server `{}`: {NO_SESSION}", self.shared.name);
-            return Err((Refusal::Nobodys, ErrorObject::new(Code::INVALID_REQUEST, why)));
+            return Err(Failure::NoSession { upstream: self.shared.name.to_string() });
         };
         let (lane, idle) = self.lane_of(key, call)?;
         // Without the lock: a call that ends may hold a turn that others wait for.
@@ -59,7 +53,7 @@ impl Pool {
         self: &Arc<Self>,
         key: Key,
         call: &Call,
-    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), Refused> {
+    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), Failure> {
         let mut replaced = None;
         let mut keyed = self.keyed();
         if let Some(lane) = keyed.get(&key) {
@@ -74,9 +68,8 @@ impl Pool {
                 Some(lane) => replaced = Some(lane),
                 None => {
                     self.shared.refused.fetch_add(1, Ordering::Relaxed);
-                    let why =
-                        format!("all {max} workers of server `{}` are taken", self.shared.name);
-                    return Err((Refusal::Full, ErrorObject::new(Code::OVERLOADED, why)));
+                    let upstream = self.shared.name.to_string();
+                    return Err(Failure::WorkersTaken { upstream, max });
                 }
             }
         }
@@ -154,8 +147,7 @@ impl Pool {
     fn leave(&self, lane: &Lane) {
         let deadline = clock::now() + LEAVE_TIME;
         lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
-        let outcome = Outcome::Refused(Refusal::Closing);
-        lane.close(|call| call.fail(outcome, &unavailable("its session has ended")));
+        lane.close(|call| call.fail(&Failure::Closing("its session has ended")));
         self.shared.drain.note();
     }
 }

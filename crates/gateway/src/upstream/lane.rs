@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
@@ -14,9 +13,9 @@ use super::greeting::Client;
 use super::keyed::Key;
 use super::pool::Pool;
 use super::queue::{Queue, Refused};
-use super::worker::{State, Worker, unavailable};
+use super::worker::{State, Worker};
 use crate::clock;
-use crate::settle::{Outcome, Refusal};
+use crate::failure::Failure;
 
 /// Workers with one queue.
 pub(crate) struct Lane {
@@ -143,7 +142,7 @@ impl Pool {
     pub(super) fn enqueue(self: &Arc<Self>, lane: &Arc<Lane>, call: Arc<Call>) {
         let workers = lane.workers.load();
         if workers.iter().all(|worker| worker.state() == State::Down) {
-            return call.fail(Outcome::Refused(Refusal::NoWorker), &unavailable(&self.why_down()));
+            return call.fail(&Failure::NoWorker { cause: self.why_down() });
         }
         let max = self.settings.queue as usize;
         if lane.queued.load(Ordering::Acquire) >= max && self.given_up.swap(false, Ordering::AcqRel)
@@ -155,30 +154,19 @@ impl Pool {
         let caller = call.caller.clone();
         let now = clock::now();
         call.life().wait(now);
-        let refused = match lane.queued.push(&caller, (now, call), max, share) {
-            Ok(()) => None,
+        let (call, failure) = match lane.queued.push(&caller, (now, call), max, share) {
+            // A place may have become free in between.
+            Ok(()) => return self.advance(lane),
             Err(Refused::Closed((_, call))) => return self.admit(call),
-            Err(Refused::Full((_, call))) => Some((
-                (call, Refusal::Full),
-                format!(
-                    "server `{}` is overloaded: {} calls run on each of its {} workers and {max} \
-                     wait; try again later",
-                    self.shared.name,
-                    self.settings.calls_limit(),
-                    workers.len()
-                ),
-            )),
-            Err(Refused::Share((_, call))) => {
-                Some(((call, Refusal::Share), format!("{share} calls of this client wait already")))
+            Err(Refused::Full((_, call))) => {
+                let upstream = self.shared.name.to_string();
+                let (calls, workers) = (self.settings.calls_limit(), workers.len());
+                (call, Failure::QueueFull { upstream, calls, workers, queue: max })
             }
+            Err(Refused::Share((_, call))) => (call, Failure::ShareFull { max: share }),
         };
-        if let Some(((call, is), why)) = refused {
-            self.shared.refused.fetch_add(1, Ordering::Relaxed);
-            let error = ErrorObject::new(Code::OVERLOADED, why);
-            return call.fail(Outcome::Refused(is), &error);
-        }
-        // A place may have become free in between.
-        self.advance(lane);
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        call.fail(&failure);
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Caller;
@@ -12,8 +11,8 @@ use mcplane::server::relay::Caller;
 use super::call::Call;
 use super::drive::{Drive, End, Tag};
 use super::pool::Heard;
-use crate::era::questions::no_room;
-use crate::settle::Outcome;
+use crate::era::declined::Declined;
+use crate::failure::Failure;
 use crate::{clock, era};
 
 impl Drive<'_> {
@@ -28,8 +27,8 @@ impl Drive<'_> {
             }
             if !matches!(owner, Owner::Call(_)) {
                 let questions = &self.pool.shared.questions;
-                let refused = questions.ask_client(self.worker, client, &id, method, message);
-                return self.refuse_question(message, refused);
+                let asked = questions.ask_client(self.worker, client, &id, method, message);
+                return self.refuse_question(message, asked);
             }
         }
         let is_put = !matches!(owner, Owner::Nobody if method == Method::RootsList);
@@ -43,40 +42,24 @@ impl Drive<'_> {
         if matches!(owner, Owner::Several(_)) {
             self.voices.blur(clock::now());
         }
-        let answer = match owner {
+        let asked = match owner {
             Owner::Call(call) if before.is_some_and(|before| !is_same(before, &call.caller)) => {
-                Err("the call that this belongs to has ended".into())
+                Err(Declined::Ended)
             }
-            Owner::Nobody if method == Method::RootsList => Ok(self.pool.roots()),
-            Owner::Gone => Err("the call that this belongs to was cancelled".into()),
-            Owner::Late => {
-                Err("it may be another client's, whose call has ended: try again".into())
-            }
-            Owner::Nobody => Err("nobody has a call in flight that this could belong to".into()),
-            Owner::Several(_) if self.ask_again_elsewhere() => {
-                Err("its call is made again, where it is known whose it is".into())
-            }
-            Owner::Several(count) => Err(format!(
-                "{count} calls are in flight for several clients, and nothing says which of them \
-                 this belongs to; a call that is made again has a worker to itself, unless \
-                 `ask_workers` is 0"
-            )),
+            Owner::Nobody if method == Method::RootsList => return self.tell_roots(message),
+            Owner::Gone => Err(Declined::Cancelled),
+            Owner::Late => Err(Declined::MaybeAnothers),
+            Owner::Nobody => Err(Declined::NoCall),
+            Owner::Several(_) if self.ask_again_elsewhere() => Err(Declined::Repeated),
+            Owner::Several(calls) => Err(Declined::Ambiguous { calls }),
             Owner::Call(call) => {
+                call.hears(self.began);
                 let share = self.pool.question_share();
                 let questions = &self.pool.shared.questions;
-                let refused = questions.ask(self.worker, &call, &id, method, message, share);
-                return self.refuse_question(message, refused);
+                questions.ask(self.worker, &call, &id, method, message, share)
             }
         };
-        match answer {
-            Ok(result) => {
-                self.out.result(message.part(Part::Id).unwrap_or(b"null"), &result);
-            }
-            Err(why) => {
-                let error = ErrorObject::new(Code::INVALID_REQUEST, why);
-                self.out.error(message.part(Part::Id), &error);
-            }
-        }
+        self.refuse_question(message, asked);
     }
 
     /// Answers with the roots of the settings.
@@ -85,10 +68,10 @@ impl Drive<'_> {
         self.out.result(id, &self.pool.roots());
     }
 
-    /// Answers a question that its client cannot be asked.
-    fn refuse_question(&mut self, question: &Message, error: Option<ErrorObject>) {
-        if let Some(error) = error {
-            self.out.error(question.part(Part::Id), &error);
+    /// Answers a question that was not put to a client.
+    fn refuse_question(&mut self, question: &Message, asked: Result<(), Declined>) {
+        if let Err(declined) = asked {
+            self.out.error(question.part(Part::Id), &declined.into());
         }
     }
 
@@ -143,7 +126,10 @@ impl Drive<'_> {
         match method {
             Method::ListenAcknowledged => self.listen_acknowledged(message),
             Method::LogMessage => match self.owner() {
-                Owner::Call(call) => era::note_log(&call, message),
+                Owner::Call(call) => {
+                    call.hears(self.began);
+                    era::note_log(&call, message);
+                }
                 owner => match self.worker.greeting.client() {
                     Some(client) => era::note_log_to(&client.line, message),
                     None => self.nobodys(&owner),
@@ -173,9 +159,10 @@ impl Drive<'_> {
         let Some(id) = begun(begin).filter(is_call) else {
             return self.too_long("a message for which there is no room, while others wait");
         };
-        let error = no_room("an answer");
-        if let Some(Tag::Call(call)) = self.session.cancel(id, &error.message, &mut self.out) {
-            call.fail(Outcome::Error(error.code, Fault::Us), &error);
+        let failure = Failure::NoRoom;
+        let cancelled = self.session.cancel(id, &failure.to_string(), &mut self.out);
+        if let Some(Tag::Call(call)) = cancelled {
+            call.fail(&failure);
             self.voices.cut(id, &call);
         }
     }
@@ -194,7 +181,7 @@ impl Drive<'_> {
             [call] => {
                 // One without is being taken back.
                 let id = call.life().sent().map(|sent| sent.on.id);
-                call.fail_of_upstream(Code::INTERNAL_ERROR, why.clone());
+                call.fail(&Failure::Unreadable(error.to_owned()));
                 if let Some(id) = id
                     && let Some(Tag::Call(call)) = self.session.cancel(id, &why, &mut self.out)
                 {

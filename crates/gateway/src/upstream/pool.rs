@@ -36,7 +36,8 @@ use super::{Means, maintenance};
 use crate::clock;
 use crate::config::{Gateway, Server};
 use crate::era::questions::Questions;
-use crate::settle::{Outcome, Refusal, Tally};
+use crate::failure::Failure;
+use crate::settle::Tally;
 
 /// Timeouts in a row after which a worker gets nothing before it has answered a probe.
 const TIMEOUTS_MAX: u32 = 3;
@@ -268,9 +269,7 @@ impl Pool {
         if let Some(why) = self.closed.get() {
             return match (&self.side, self.successor()) {
                 (Side::Own, Some(successor)) => successor.admit(call),
-                (Side::Own, None) => {
-                    call.fail(Outcome::Refused(Refusal::Closing), &unavailable(why));
-                }
+                (Side::Own, None) => call.fail(&Failure::Closing(why)),
                 (Side::Legacy(_) | Side::Alone(_), _) => self.admit(call),
             };
         }
@@ -279,7 +278,7 @@ impl Pool {
         }
         let lane = match self.lane(&call) {
             Ok(lane) => lane,
-            Err((why, error)) => return call.fail(Outcome::Refused(why), &error),
+            Err(failure) => return call.fail(&failure),
         };
         match self.pick(&lane, &call.caller) {
             Some(place) => self.hand(place, call),
@@ -322,10 +321,7 @@ impl Pool {
         };
         match place {
             Some(place) => self.again(place, Arc::clone(call)),
-            None => {
-                let why = format!("{why}; the call may or may not have had its effect");
-                call.fail(Outcome::Lost, &unavailable(&why));
-            }
+            None => call.fail(&Failure::Lost(why.to_owned())),
         }
     }
 
@@ -377,18 +373,15 @@ impl Pool {
 
     /// Calls that have waited for too long fail.
     pub(crate) fn expire_queues(&self, patience: Duration) {
-        let mut why = "the call waited too long for a worker".to_owned();
-        if let Some(cause) = self.status.cause() {
-            why = format!("{why}; {}", cause.for_clients(self));
-        }
+        let cause = self.status.cause().map(|cause| cause.for_clients(self));
+        let failure = Failure::WaitedForWorker { cause };
         let does_not_answer =
             |worker: &Arc<Worker>| matches!(worker.state(), State::Quarantined | State::Down);
         for lane in self.lanes() {
             // Where no worker is about to be ready, waiting is like waiting for an answer.
             let is_lost = lane.workers.load().iter().all(does_not_answer);
             let most = self.patience().filter(|_| is_lost).unwrap_or(patience);
-            let outcome = Outcome::Refused(Refusal::Waited);
-            lane.expire(most.min(patience), |call| call.fail(outcome, &unavailable(&why)));
+            lane.expire(most.min(patience), |call| call.fail(&failure));
         }
         self.shared.drain.note();
     }
@@ -462,9 +455,8 @@ impl Pool {
         let is_no_use =
             |other: &Arc<Worker>| other.number == worker.number || other.state() == State::Down;
         if lane.workers.load().iter().all(is_no_use) {
-            let (why, outcome) =
-                (unavailable(&self.why_down()), Outcome::Refused(Refusal::NoWorker));
-            lane.expire(Duration::ZERO, |call| call.fail(outcome, &why));
+            let failure = Failure::NoWorker { cause: self.why_down() };
+            lane.expire(Duration::ZERO, |call| call.fail(&failure));
             self.shared.drain.note();
         }
     }

@@ -17,10 +17,10 @@ use mcplane::proto::version::Revision;
 use super::call::Call;
 use super::cause::Spared;
 use super::pool::{Heard, LEAVE_TIME, Pool};
-use super::worker::{Worker, is_modern, unavailable};
+use super::worker::{Worker, is_modern};
 use crate::clock;
 use crate::config::{Server, Speaks};
-use crate::settle::{Outcome, Refusal};
+use crate::failure::Failure;
 
 /// How long legacy clients are translated after a trial that failed and said nothing of eras.
 const TRIAL_AGAIN: Duration = Duration::from_secs(60);
@@ -124,8 +124,7 @@ impl Pool {
         match self.side.beside().map(Weak::upgrade) {
             Some(Some(pool)) => pool.admit(call),
             Some(None) => {
-                let outcome = Outcome::Refused(Refusal::Closing);
-                call.fail(outcome, &unavailable("it has ended"));
+                call.fail(&Failure::Closing("it has ended"));
             }
             None => {
                 let legacy = self.for_legacy(call.revision);

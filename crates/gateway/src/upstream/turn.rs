@@ -5,14 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcplane::proto::error::{Code, ErrorObject};
-
 use super::call::Call;
 use super::pool::Pool;
 use super::turns::{Asked, Turns};
-use super::worker::unavailable;
 use crate::clock;
-use crate::settle::{Outcome, Refusal};
+use crate::failure::Failure;
 
 /// The tools of one upstream that have a limit of their own: mostly none.
 pub(crate) struct Tools {
@@ -70,8 +67,7 @@ impl Tools {
         };
         let late = self.turns().extract(late);
         for call in late {
-            let outcome = Outcome::Refused(Refusal::Waited);
-            call.fail(outcome, &unavailable("the call waited too long for its turn at its tool"));
+            call.fail(&Failure::WaitedForTurn);
         }
     }
 
@@ -128,10 +124,7 @@ impl Pool {
             Asked::Waits => {}
             Asked::Full(call) => {
                 self.shared.refused.fetch_add(1, Ordering::Relaxed);
-                let why =
-                    format!("{max} calls wait for their turn at a tool with a limit of its own");
-                let error = ErrorObject::new(Code::OVERLOADED, why);
-                call.fail(Outcome::Refused(Refusal::Full), &error);
+                call.fail(&Failure::TurnsFull { max });
             }
         }
     }

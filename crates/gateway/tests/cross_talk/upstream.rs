@@ -159,6 +159,12 @@ async fn write(
         world.thaw(life).await;
         let mut line = serde_json::to_vec(&line).unwrap();
         line.push(b'\n');
+        if let Some(pause) = world.pause() {
+            let rest = line.split_off(line.len() / 2);
+            let _ = writer.write_all(&line).await;
+            sleep(pause).await;
+            line = rest;
+        }
         if writer.write_all(&line).await.is_err() {
             return;
         }

@@ -24,6 +24,8 @@ struct State {
     held: Option<u64>,
     /// Until when a connection neither reads nor writes.
     frozen: BTreeMap<u64, Instant>,
+    /// How long upstreams pause in the middle of each line that they write.
+    pause: Option<Duration>,
     lives_most: usize,
     counts: BTreeMap<&'static str, u64>,
     /// Where each call went, in order.
@@ -140,6 +142,15 @@ impl World {
 
     pub(crate) fn is_held(&self, life: u64) -> bool {
         self.state().held == Some(life)
+    }
+
+    /// From now on upstreams pause for so long in the middle of each line that they write.
+    pub(crate) fn pauses(&self, pause: Option<Duration>) {
+        self.state().pause = pause;
+    }
+
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        self.state().pause
     }
 
     /// Cuts this connection, as if its process had been killed.

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 /// let error = "tcp://localhost".parse::<Address>().unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "`tcp://localhost` is no address: the port is missing; write tcp://HOST:PORT"
+///     "`tcp://localhost` is not an address: the port is missing; write tcp://HOST:PORT"
 /// );
 /// # mcplane::Result::<()>::Ok(())
 /// ```
@@ -164,7 +164,7 @@ fn wrong(text: &str, why: &str, form: &str) -> Error {
     // Keys are found in URLs.
     #[cfg(feature = "client")]
     let text = mcplane_process::mask_urls(text);
-    Error::misuse(format!("`{text}` is no address: {why}; write {form}"))
+    Error::misuse(format!("`{text}` is not an address: {why}; write {form}"))
 }
 
 fn http(text: &str, _: &str) -> Result<Address, String> {

@@ -54,8 +54,8 @@ fn snapshot(servers: impl IntoIterator<Item = (&'static str, Offer)>) -> Snapsho
 /// One page as it is answered.
 fn page(snapshot: &Snapshot, kind: Kind, cursor: Option<&str>, revision: Revision) -> Value {
     let mut out = Vec::new();
-    let cache = Cache::default();
-    snapshot.list(kind.method(), cursor, revision, &cache, None, &mut out).unwrap();
+    let page = snapshot.page(kind, cursor, revision).unwrap();
+    page.write(&Cache::default(), None, &mut out);
     serde_json::from_slice(&out).unwrap()
 }
 

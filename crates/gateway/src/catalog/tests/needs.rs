@@ -1,9 +1,10 @@
-//! Negotiation: examples for each rule, covers against brute force, and a market of servers.
+//! Negotiation: examples for each rule, plans of random servers, and a market of servers.
+
+use std::collections::BTreeSet;
 
 use mcplane::proto::version::Revision;
 use serde_json::json;
 
-use super::super::cover::{Bits, EXACT_MAX, Search, cover};
 use super::super::need::{ITEMS_MAX, Item};
 use super::super::negotiate::{Unfit, VersionFit};
 use super::super::{Candidate, Health, Need, NeedError, Outcome, Verdict, negotiate};
@@ -70,7 +71,7 @@ fn ranks_go_by_coverage_version_health_load() {
 
 #[test]
 fn several_servers_share_what_no_one_has() {
-    // The greedy choice is `wide`, then two more; two are enough.
+    // `wide` adds most, and the two that have the rest make it needless.
     let servers = [
         candidate("wide", "1", &["b", "c", "d", "e"]),
         candidate("left", "1", &["a", "b", "c"]),
@@ -78,7 +79,7 @@ fn several_servers_share_what_no_one_has() {
     ];
     let verdict = negotiate(&need(&["a", "b", "c", "d", "e", "f", "a"]), &servers).unwrap();
     assert_eq!((verdict.outcome, verdict.best.as_deref()), (Outcome::Split, None));
-    assert_eq!((plan(&verdict), verdict.search), (vec![("left", 3), ("right", 3)], Search::Exact));
+    assert_eq!(plan(&verdict), [("left", 3), ("right", 3)]);
     assert!(verdict.missing.is_empty());
 }
 
@@ -161,67 +162,36 @@ fn needs_are_read_from_json() {
     assert!(error.contains("unknown revision \"2025\"") && error.contains("2026-07-28"), "{error}");
 }
 
-fn random_sets(random: &mut Random, count: usize, items: usize) -> Vec<Bits> {
-    (0..count)
-        .map(|_| Bits::of((0..items).filter(|_| random.once_in(3)).collect::<Vec<_>>()))
-        .collect()
-}
-
-fn union(sets: &[Bits], chosen: impl IntoIterator<Item = usize>) -> Bits {
-    let mut all = Bits::default();
-    chosen.into_iter().for_each(|at| all.add(&sets[at]));
-    all
-}
-
+/// A plan has all that anybody has, and no server in it is needless. It may not be the smallest.
 #[test]
-fn covers_are_complete_and_as_small_as_brute_force_finds() {
+fn plans_are_complete_and_nothing_in_them_is_needless() {
     for_seeds(300, |random| {
-        let (count, items) = (random.below(10), 1 + random.below(80));
-        let sets = random_sets(random, count, items);
-        let goal = union(&sets, 0..count);
-        let (chosen, search) = cover(&sets);
-        assert!(goal.is_within(&union(&sets, chosen.iter().copied())));
-        let smallest = (0..1_usize << count)
-            .filter(|mask| {
-                goal.is_within(&union(&sets, (0..count).filter(|at| mask >> at & 1 == 1)))
+        let names: Vec<String> = (0..1 + random.below(80)).map(|at| at.to_string()).collect();
+        let servers: Vec<Candidate> = (0..random.below(30))
+            .map(|at| {
+                let tools: Vec<&str> =
+                    names.iter().filter(|_| random.once_in(4)).map(String::as_str).collect();
+                candidate(&format!("s{at}"), "1", &tools)
             })
-            .map(usize::count_ones)
-            .min();
-        assert_eq!((chosen.len() as u32, search), (smallest.unwrap(), Search::Exact));
-        assert!(chosen.is_sorted());
-    });
-}
-
-#[test]
-fn the_largest_exact_search_ends() {
-    for_seeds(3, |random| {
-        let sets: Vec<Bits> = (0..EXACT_MAX)
-            .map(|_| Bits::of((0..1024).filter(|_| random.once_in(3)).collect::<Vec<_>>()))
             .collect();
-        assert_eq!(cover(&sets).1, Search::Exact);
-    });
-}
-
-#[test]
-fn many_servers_are_covered_greedily_and_it_says_so() {
-    // Each has something of its own: all of them matter.
-    let count = EXACT_MAX + 5;
-    let sets: Vec<Bits> = (0..count).map(|at| Bits::of([at, 200])).collect();
-    assert_eq!(cover(&sets), ((0..count).collect(), Search::Greedy));
-    // Contained ones do not count.
-    let mut sets = vec![Bits::of([1]); 40];
-    sets.push(Bits::of([1, 2]));
-    sets.push(Bits::of([3]));
-    assert_eq!(cover(&sets), (vec![40, 41], Search::Exact));
-    for_seeds(20, |random| {
-        let sets = random_sets(random, 60, 120);
-        let (chosen, _) = cover(&sets);
-        let goal = union(&sets, 0..sets.len());
-        assert!(goal.is_within(&union(&sets, chosen.iter().copied())));
-        for &needless in &chosen {
-            let rest = chosen.iter().copied().filter(|&at| at != needless);
-            assert!(!goal.is_within(&union(&sets, rest)), "each of them is needed");
+        let has = |server: &str| {
+            let server = servers.iter().find(|candidate| candidate.name == server);
+            server.map(|server| server.tools.iter().cloned().collect::<BTreeSet<_>>()).unwrap()
+        };
+        let need = Need { tools: names.clone(), ..Need::default() };
+        let verdict = negotiate(&need, &servers).unwrap();
+        let chosen: Vec<&str> = verdict.plan.iter().map(|share| &*share.server).collect();
+        let all = |without: Option<&str>| {
+            let others = chosen.iter().filter(|server| Some(**server) != without);
+            others.flat_map(|server| has(server)).collect::<BTreeSet<_>>()
+        };
+        let anybody = servers.iter().flat_map(|server| server.tools.iter().cloned()).collect();
+        assert_eq!(all(None), anybody);
+        for server in &chosen {
+            assert_ne!(all(Some(server)), anybody, "{server} is needed");
         }
+        let ranks = chosen.iter().map(|server| ranking(&verdict).iter().position(|s| s == server));
+        assert!(ranks.is_sorted(), "the better ranked first");
     });
 }
 

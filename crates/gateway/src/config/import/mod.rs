@@ -74,7 +74,7 @@ pub fn import(json: &str) -> Result<(Config, Vec<Note>), ImportError> {
         let name = valid_name(&old, &servers);
         let mut import = Import { name: &name, notes: &mut notes };
         if name != old {
-            import.note(format!("was called `{old}`, which is no name here"));
+            import.note(format!("was called `{old}`, which is not a valid name here"));
         }
         if let Some(server) = import.server(&entry) {
             servers.insert(name, server);
@@ -87,7 +87,7 @@ pub fn import(json: &str) -> Result<(Config, Vec<Note>), ImportError> {
         let faults = error.faults().iter();
         notes.extend(faults.map(|fault| Note {
             server: String::new(),
-            message: format!("must be mended: {}: {}", fault.key, fault.message),
+            message: format!("must be fixed: {}: {}", fault.key, fault.message),
         }));
     }
     Ok((config, notes))
@@ -285,7 +285,7 @@ impl Import<'_> {
             self.note(note);
         }
         if server.args.iter().any(|arg| looks_secret(arg)) {
-            self.note("an argument looks like a secret: better put `${NAME}` there, for every process can see arguments");
+            self.note("an argument looks like a secret: put `${NAME}` there instead: every process can see arguments");
         }
     }
 
@@ -363,7 +363,7 @@ impl Import<'_> {
         let telling =
             TELLING.iter().any(|word| variable.contains(word)) || variable.ends_with("_KEY");
         if !value.is_empty() && !value.contains("${") && (telling || looks_secret(value)) {
-            self.note(format!("`{table}.{name}` looks like a secret: better write `${{{variable}}}` and set that environment variable"));
+            self.note(format!("`{table}.{name}` looks like a secret: write `${{{variable}}}` and set that environment variable"));
         }
     }
 }
@@ -402,7 +402,7 @@ impl Fields {
 
     fn text(&mut self, keys: &[&str]) -> Result<Option<String>, String> {
         let Some((key, value)) = self.take(keys) else { return Ok(None) };
-        scalar(&value).map(Some).ok_or_else(|| format!("`{key}` is no string"))
+        scalar(&value).map(Some).ok_or_else(|| format!("`{key}` is not a string"))
     }
 
     /// The words of `command`, of which the first must be a string.
@@ -412,7 +412,7 @@ impl Fields {
             one => one,
         };
         if matches!(first, Some(Value::Number(_) | Value::Bool(_))) {
-            return Err("`command` is no string".into());
+            return Err("`command` is not a string".into());
         }
         self.words(&["command"])
     }
@@ -424,17 +424,17 @@ impl Fields {
             Value::Array(all) => all.iter().map(scalar).collect(),
             one => scalar(one).map(|word| vec![word]),
         };
-        words.ok_or_else(|| format!("`{key}` is no list of strings"))
+        words.ok_or_else(|| format!("`{key}` is not a list of strings"))
     }
 
     fn table(&mut self, keys: &[&str]) -> Result<BTreeMap<String, String>, String> {
         let Some((key, value)) = self.take(keys) else { return Ok(BTreeMap::new()) };
-        let Value::Object(all) = value else { return Err(format!("`{key}` is no object")) };
+        let Value::Object(all) = value else { return Err(format!("`{key}` is not an object")) };
         let entries = all.into_iter().filter(|(_, value)| !value.is_null());
         let entries = entries.map(|(name, value)| Some((name, scalar(&value)?)));
         entries
             .collect::<Option<_>>()
-            .ok_or_else(|| format!("`{key}` has a value that is no string"))
+            .ok_or_else(|| format!("`{key}` has a value that is not a string"))
     }
 
     fn flag(&mut self, key: &str) -> Option<bool> {

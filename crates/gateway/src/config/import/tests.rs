@@ -34,8 +34,8 @@ fn a_desktop_client() {
     assert_eq!(
         notes,
         [
-            "my-server: was called `My Server`, which is no name here",
-            "my-server-2: was called `my-server`, which is no name here",
+            "my-server: was called `My Server`, which is not a valid name here",
+            "my-server-2: was called `my-server`, which is not a valid name here",
         ]
     );
 }
@@ -93,9 +93,7 @@ fn secrets_are_kept_and_never_shown() {
     );
     assert_eq!(config.servers.get("a").unwrap().env["GITHUB_TOKEN"].expose(), "hunter2");
     assert_eq!(notes.len(), 4, "{notes:#?}");
-    assert!(
-        notes[1].contains("`env.GITHUB_TOKEN` looks like a secret: better write `${GITHUB_TOKEN}`")
-    );
+    assert!(notes[1].contains("`env.GITHUB_TOKEN` looks like a secret: write `${GITHUB_TOKEN}`"));
     assert!(notes[2].contains("`${API_KEY}`") && notes[3].contains("`${AUTHORIZATION}`"));
     assert!(!format!("{notes:?}").contains("hunter") && !format!("{notes:?}").contains("sk-"));
 }
@@ -107,10 +105,10 @@ fn what_cannot_be_taken_over_is_told() {
         (r#"{"a": 5, "b": {"command": "x"}}"#, "a: left out: expected an object"),
         (r#"{"a": {"args": ["x"]}}"#, "a: left out: args without a command"),
         (r#"{"a": {"args": ["x"], "url": "http://x"}}"#, "a: left out: args without a command"),
-        (r#"{"a": {"command": 5}}"#, "a: left out: `command` is no string"),
-        (r#"{"a": {"command": [true, "x"]}}"#, "a: left out: `command` is no string"),
-        (r#"{"a": {"command": "x", "args": {}}}"#, "a: left out: `args` is no list of strings"),
-        (r#"{"a": {"command": "x", "env": []}}"#, "a: left out: `env` is no object"),
+        (r#"{"a": {"command": 5}}"#, "a: left out: `command` is not a string"),
+        (r#"{"a": {"command": [true, "x"]}}"#, "a: left out: `command` is not a string"),
+        (r#"{"a": {"command": "x", "args": {}}}"#, "a: left out: `args` is not a list of strings"),
+        (r#"{"a": {"command": "x", "env": []}}"#, "a: left out: `env` is not an object"),
         (
             r#"{"a": {"command": "x", "timeout": 5}}"#,
             "a: left out: `timeout`, for which there is no setting",
@@ -129,7 +127,7 @@ fn what_cannot_be_taken_over_is_told() {
         ),
         (
             r#"{"a": {"url": "gopher://x"}}"#,
-            "must be mended: servers.a.url: `gopher://x` is no address: the scheme `gopher` is unknown; write http://HOST[:PORT]/PATH, https://HOST[:PORT]/PATH, ws://HOST[:PORT]/PATH, wss://HOST[:PORT]/PATH, tcp://HOST:PORT, unix:PATH, stdio",
+            "must be fixed: servers.a.url: `gopher://x` is not an address: the scheme `gopher` is unknown; write http://HOST[:PORT]/PATH, https://HOST[:PORT]/PATH, ws://HOST[:PORT]/PATH, wss://HOST[:PORT]/PATH, tcp://HOST:PORT, unix:PATH, stdio",
         ),
     ] {
         let (_, notes) = imported(&format!("{{\"mcpServers\": {json}}}"));

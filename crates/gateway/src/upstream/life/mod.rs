@@ -75,6 +75,8 @@ pub(crate) struct Sent<P: Parts> {
     turn: P::Turn,
     pub(crate) place: P::Place,
     pub(crate) on: On,
+    /// When the first byte came of what its upstream says in it, if somebody wants to know.
+    pub(crate) first_byte: Option<Instant>,
     /// What its upstream wanted to ask for and could not, since the client does not declare it.
     pub(crate) lacks: Option<Value>,
     /// What it was, once its request is gone.
@@ -205,8 +207,8 @@ impl<P: Parts> Life<P> {
         let State::Open(request, stage) = &mut self.state else { return Err(place) };
         match mem::replace(stage, Stage::Waiting) {
             Stage::Queued(turn) => {
-                let (lacks, kind) = (None, None);
-                *stage = Stage::Sent(Sent { turn, place, on, lacks, kind });
+                let (first_byte, lacks, kind) = (None, None, None);
+                *stage = Stage::Sent(Sent { turn, place, on, first_byte, lacks, kind });
                 self.sends = self.sends.saturating_add(1);
                 Ok((request, &self.retry))
             }

@@ -1,4 +1,4 @@
-//! Every listener, and who gets in.
+//! Every kind of listener, and which clients it admits.
 
 use std::os::unix::net::UnixStream;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[test]
-fn every_door_leads_to_the_same_servers() {
+fn every_listener_leads_to_the_same_servers() {
     let listen = "listen = [\"127.0.0.1:0\", \"tcp://127.0.0.1:0\", \"unix:gateway.sock\"]\n";
     let gateway = Gateway::serve(&(listen.to_owned() + &good()));
     let addresses = gateway.addresses(3);
@@ -42,10 +42,10 @@ fn every_door_leads_to_the_same_servers() {
     }
 }
 
-/// A server with a worker for each session: a client of 2026-07-28 that has neither a session nor a
-/// token hears when it asks what there is that it must begin in the older way, and does.
+/// A server with a worker for each session: `server/discover` tells a client of 2026-07-28 without a
+/// session or a token to use `initialize`, and then it works.
 #[test]
-fn who_has_no_session_hears_what_to_do_and_does_it() {
+fn a_client_without_a_session_is_told_what_to_do() {
     let keyed = good() + "mode = \"per_session\"\n";
     let gateway = Gateway::serve(&keyed);
     let address = gateway.address();
@@ -92,7 +92,7 @@ fn http_and_sse() {
     }
 }
 
-/// The one client on standard input and output; when it leaves, so does the gateway.
+/// One client on standard input and output; the gateway ends with it.
 #[test]
 fn standard_input_and_output() {
     let mut gateway = Gateway::serve_words(&["--listen", "stdio"]);
@@ -105,7 +105,7 @@ fn standard_input_and_output() {
 }
 
 #[test]
-fn who_has_a_token_gets_in_and_has_what_is_his() {
+fn a_token_admits_its_principal_to_its_own_sessions() {
     let settings = "tokens = {alice = \"a-secret\", bob = \"b-secret\"}\n".to_owned();
     let gateway = Gateway::serve(&(settings + &bad("mode = \"per_principal\"", &[])));
     let address = gateway.address();
@@ -130,9 +130,9 @@ fn who_has_a_token_gets_in_and_has_what_is_his() {
     assert_eq!(pid(bob().initialized()), pid(bob()));
 }
 
-/// What runs, and what went wrong with it, is not for everybody who may call tools.
+/// A token for tools does not open the administration.
 #[test]
-fn administration_is_for_those_whom_the_settings_name() {
+fn administration_is_for_the_principals_in_the_settings() {
     let tokens = "tokens = {alice = \"a-secret\", bob = \"b-secret\"}\n";
     let gateway = Gateway::serve(&format!("{tokens}admins = [\"alice\"]\n{}", good()));
     for (token, status) in [("a-secret", 200), ("b-secret", 403), ("c-secret", 401)] {
@@ -153,9 +153,9 @@ fn administration_is_for_those_whom_the_settings_name() {
     }
 }
 
-/// Whoever must show a token may call this machine what they like; a probe may, too.
+/// A client with a token may use any `Host`; so may a health check.
 #[test]
-fn a_name_is_foreign_only_where_nobody_needs_a_token() {
+fn foreign_hosts_are_refused_only_without_tokens() {
     let get = |gateway: &Gateway, path: &str, token: &str| {
         let mut asking = Http::open(gateway.address());
         let headers = [("Host", "mybox.lan:8791"), ("Authorization", token)];
@@ -174,8 +174,8 @@ fn a_name_is_foreign_only_where_nobody_needs_a_token() {
     assert_eq!(get(&guarded, "/healthz", ""), 200);
 }
 
-/// A server with a worker for each session cannot serve those who have none: all of it at its own
-/// face, its tools at the endpoint of all.
+/// A server with a worker for each session cannot serve clients without one: its own endpoint refuses
+/// them altogether, the common endpoint refuses its tools.
 #[test]
 fn per_session_needs_a_session() {
     let gateway = Gateway::serve(&bad("mode = \"per_session\"", &[]));
