@@ -8,6 +8,7 @@ use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
+use super::greeting::Client;
 use super::lane::Lane;
 use super::pool::{Heard, LEAVE_TIME, Pool};
 use super::worker::{Worker, unavailable};
@@ -17,7 +18,11 @@ use crate::frontend::NO_SESSION;
 use crate::settle::{Outcome, Refusal};
 
 /// Why a call has no lane.
-type Refused = (Refusal, ErrorObject);
+pub(super) enum NoLane {
+    /// The pool closes.
+    Closing,
+    Refused(Refusal, ErrorObject),
+}
 
 /// Whose worker it is, in the keyed modes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,31 +45,36 @@ impl Key {
 
 impl Pool {
     /// The lane of a caller. A keyed one is made when it is first needed.
-    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, Refused> {
+    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, NoLane> {
         if !self.settings.mode.is_keyed() {
             return Ok(Arc::clone(&self.common));
         }
         let Some(key) = self.key(&call.caller) else {
             let why = format!("server `{}`: {NO_SESSION}", self.shared.name);
-            return Err((Refusal::Nobodys, ErrorObject::new(Code::INVALID_REQUEST, why)));
+            let error = ErrorObject::new(Code::INVALID_REQUEST, why);
+            return Err(NoLane::Refused(Refusal::Nobodys, error));
         };
-        let (lane, idle) = self.lane_of(key, call)?;
+        let (lane, idle) = self.lane_of(key, || self.client_of(call))?;
         // Without the lock: a call that ends may hold a turn that others wait for.
         idle.into_iter().for_each(|idle| self.leave(&idle));
         Ok(lane)
     }
 
     /// The lane of a key, and the one whose place it has taken.
-    fn lane_of(
+    pub(super) fn lane_of(
         self: &Arc<Self>,
         key: Key,
-        call: &Call,
-    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), Refused> {
+        client: impl FnOnce() -> Option<Arc<Client>>,
+    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), NoLane> {
         let mut replaced = None;
         let mut keyed = self.keyed();
         if let Some(lane) = keyed.get(&key) {
             lane.touch();
             return Ok((Arc::clone(lane), None));
+        }
+        // Who looks for all workers has this lock, and misses none that changes its lane.
+        if self.is_closing() {
+            return Err(NoLane::Closing);
         }
         let max = self.settings.workers_limit() as usize;
         if keyed.len() >= max {
@@ -76,11 +86,12 @@ impl Pool {
                     self.shared.refused.fetch_add(1, Ordering::Relaxed);
                     let why =
                         format!("all {max} workers of server `{}` are taken", self.shared.name);
-                    return Err((Refusal::Full, ErrorObject::new(Code::OVERLOADED, why)));
+                    let error = ErrorObject::new(Code::OVERLOADED, why);
+                    return Err(NoLane::Refused(Refusal::Full, error));
                 }
             }
         }
-        let client = self.client_of(call);
+        let client = client();
         let spare = self.take_spare(client.as_ref());
         let lane = Arc::new(Lane::new(
             Arc::downgrade(self),
@@ -92,7 +103,7 @@ impl Pool {
             Some(spare) => {
                 let _ = spare.lane.set(Arc::clone(&lane));
                 self.hear(Heard::Taken(Arc::clone(&spare)));
-                lane.add(spare);
+                let _ = lane.add(&spare);
             }
             None => self.add_worker(&lane, None),
         }
@@ -152,10 +163,10 @@ impl Pool {
     }
 
     fn leave(&self, lane: &Lane) {
-        let deadline = clock::now() + LEAVE_TIME;
-        lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
         let outcome = Outcome::Refused(Refusal::Closing);
         lane.close(|call| call.fail(outcome, &unavailable("its session has ended")));
+        let deadline = clock::now() + LEAVE_TIME;
+        lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
         self.shared.drain.note();
     }
 }

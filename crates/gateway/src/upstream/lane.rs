@@ -51,12 +51,16 @@ impl Lane {
         }
     }
 
-    pub(super) fn add(&self, worker: Arc<Worker>) {
+    /// `false` if it is closed: what closes it looks for its workers after that, and sees this one or
+    /// has closed it before.
+    #[must_use]
+    pub(super) fn add(&self, worker: &Arc<Worker>) -> bool {
         self.workers.rcu(|workers| {
             let mut workers = Vec::clone(workers);
-            workers.push(Arc::clone(&worker));
+            workers.push(Arc::clone(worker));
             workers
         });
+        !self.queued.is_closed()
     }
 
     pub(super) fn remove(&self, gone: &Arc<Worker>) {
@@ -92,6 +96,7 @@ impl Lane {
         self.drain.note_after_fence();
     }
 
+    /// From now on it takes no calls, and no workers.
     pub(super) fn close(&self, each: impl Fn(Arc<Call>)) {
         self.queued.close(|(_, call)| each(call));
     }

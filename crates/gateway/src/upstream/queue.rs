@@ -113,6 +113,10 @@ impl<C: Clone + Eq + Hash, T> Queue<C, T> {
         }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     /// Takes out those that are meant.
     pub(super) fn extract(&self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
         let taken = self.lock().extract(is_meant);

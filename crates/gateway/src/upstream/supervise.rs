@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcplane::proto::error::Code;
 use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::Running;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{sleep, sleep_until};
 
 use super::cause::{Cause, Notice};
@@ -33,13 +33,10 @@ pub(super) fn spawn(
     pool: &Arc<Pool>,
     worker: Arc<Worker>,
     commands: mpsc::UnboundedReceiver<Command>,
+    alive: mpsc::Sender<()>,
     replaces: bool,
 ) {
     let pool = Arc::clone(pool);
-    let alive = pool.hold();
-    if alive.is_none() {
-        return;
-    }
     tokio::spawn(async move {
         let mut supervisor = Supervisor { commands, place: None };
         supervisor.run(&pool, &worker, replaces).await;
@@ -85,21 +82,20 @@ struct Supervisor {
 
 impl Supervisor {
     async fn run(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>, replaces: bool) {
-        let mut closing = pool.closing.subscribe();
-        if replaces && (pool.is_closing() || !self.pause(pool, worker, true, &mut closing).await) {
+        if replaces && !self.pause(pool, worker, true).await {
             return;
         }
         self.place = tokio::select! {
             place = Arc::clone(&pool.places).acquire_owned() => place.ok().map(Arc::new),
-            _ = closing.changed() => return,
+            () = pool.closes() => return,
         };
-        self.wait_for_first(pool, worker, &mut closing).await;
+        self.wait_for_first(pool, worker).await;
         loop {
             if pool.is_closing() || worker.state() == State::Leaving {
                 return;
             }
             let began = clock::now();
-            let Life { end, was_ready, is_blamed } = self.live(pool, worker, &mut closing).await;
+            let Life { end, was_ready, is_blamed } = self.live(pool, worker).await;
             let cause = match end {
                 Ended::Left => return,
                 Ended::Respawn => {
@@ -130,7 +126,7 @@ impl Supervisor {
                 continue;
             }
             let lived = was_ready && clock::now().duration_since(began) > Duration::from_secs(1);
-            if !self.pause(pool, worker, lived, &mut closing).await {
+            if !self.pause(pool, worker, lived).await {
                 return;
             }
         }
@@ -138,12 +134,7 @@ impl Supervisor {
 
     /// The first worker goes ahead: should a person have to approve the server, once is enough, and
     /// what it speaks has to be found out only once.
-    async fn wait_for_first(
-        &self,
-        pool: &Pool,
-        worker: &Worker,
-        closing: &mut watch::Receiver<Option<Instant>>,
-    ) {
+    async fn wait_for_first(&self, pool: &Pool, worker: &Worker) {
         let may_go = pool.status.until(|status| {
             // The first may have been let go: then the next one goes ahead.
             status.is_first(worker.number)
@@ -153,17 +144,12 @@ impl Supervisor {
         });
         tokio::select! {
             () = may_go => {}
-            _ = closing.changed() => {}
+            () = pool.closes() => {}
         }
     }
 
     /// One life of the worker.
-    async fn live(
-        &mut self,
-        pool: &Arc<Pool>,
-        worker: &Arc<Worker>,
-        closing: &mut watch::Receiver<Option<Instant>>,
-    ) -> Life {
+    async fn live(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>) -> Life {
         let (waits, has_process) = (pool.waits_for_client(worker), pool.settings.command.is_some());
         // A connection that nobody uses yet might be closed.
         if waits && !has_process && self.wait_for_client(pool, worker, &mut None).await.is_some() {
@@ -171,12 +157,12 @@ impl Supervisor {
         }
         let permit = tokio::select! {
             permit = Arc::clone(&pool.shared.starts).acquire_owned() => permit.ok(),
-            _ = closing.changed() => return Ended::Left.into(),
+            () = pool.closes() => return Ended::Left.into(),
         };
         worker.enter(State::Starting);
         let connected = tokio::select! {
             connected = pool.shared.connect.connect(&pool.shared.name, &pool.settings) => connected,
-            _ = closing.changed() => return Ended::Left.into(),
+            () = pool.closes() => return Ended::Left.into(),
         };
         let connected = match connected {
             Ok(connected) => connected,
@@ -279,13 +265,7 @@ impl Supervisor {
     }
 
     /// Waits until the worker may be started again. `false` if it is to end instead.
-    async fn pause(
-        &mut self,
-        pool: &Arc<Pool>,
-        worker: &Arc<Worker>,
-        lived: bool,
-        closing: &mut watch::Receiver<Option<Instant>>,
-    ) -> bool {
+    async fn pause(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>, lived: bool) -> bool {
         // It was told to leave while it ended, and nobody else hears of that.
         if worker.state() == State::Leaving {
             return false;
@@ -296,7 +276,7 @@ impl Supervisor {
             pool.status.rests(worker.number, (pause < NEVER).then(|| clock::now() + pause));
             pool.give_up(worker);
         }
-        if pause > Duration::ZERO && !self.rest(pool, pause, closing).await {
+        if pause > Duration::ZERO && !self.rest(pool, pause).await {
             return false;
         }
         worker.restarts.fetch_add(1, Ordering::Relaxed);
@@ -305,17 +285,12 @@ impl Supervisor {
 
     /// Waits out a pause. What is asked of the worker meanwhile goes elsewhere. `false` if it is to
     /// end instead.
-    async fn rest(
-        &mut self,
-        pool: &Arc<Pool>,
-        pause: Duration,
-        closing: &mut watch::Receiver<Option<Instant>>,
-    ) -> bool {
+    async fn rest(&mut self, pool: &Arc<Pool>, pause: Duration) -> bool {
         let until = tokio::time::Instant::now() + pause;
         loop {
             tokio::select! {
                 () = sleep_until(until) => return true,
-                _ = closing.changed() => return false,
+                () = pool.closes() => return false,
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return false,
                     Some(command) => turn_away(pool, command),

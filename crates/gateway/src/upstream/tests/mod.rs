@@ -1,6 +1,7 @@
 //! Servers that are real processes, and what their gateway says of them.
 
 mod asking;
+mod closing;
 mod fake;
 mod fresh;
 mod greeting;
