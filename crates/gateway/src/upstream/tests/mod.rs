@@ -3,6 +3,7 @@
 mod asking;
 mod closing;
 mod fake;
+mod far;
 mod fresh;
 mod greeting;
 mod hops;
