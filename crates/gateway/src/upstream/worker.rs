@@ -148,7 +148,7 @@ impl Worker {
             life: AtomicU32::new(0),
             told: Mutex::default(),
         };
-        worker.set_state(State::Starting);
+        worker.status.add(number);
         (Arc::new(worker), commands)
     }
 
