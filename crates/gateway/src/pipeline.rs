@@ -247,7 +247,7 @@ fn unknown(view: &View, what: &str, name: &str) -> ErrorObject {
         return ErrorObject::invalid_params(format!("unknown {what}: {name}"));
     };
     let cause = upstream.pool.status.cause();
-    let why = cause.map(|cause| cause.for_clients(&upstream.pool));
+    let why = cause.map(|cause| cause.for_clients());
     unavailable(&format!(
         "no server that runs has the {what} {name}, and `{}` has not said what it has: {}",
         upstream.name,

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcplane::proto::error::shorten;
+use mcplane::proto::method::Method;
 use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::{ExitReport, mask_urls};
 
-use super::address;
+use super::loss;
 use super::pool::{Heard, Pool};
 use crate::catalog::Kind;
 use crate::config::Size;
@@ -24,6 +25,8 @@ pub(crate) enum Cause {
     Ended(String, Option<ExitReport>),
     /// The handshake failed.
     Handshake(HandshakeError, Option<ExitReport>),
+    /// This request of it was lost on its way.
+    Lost(Method, mcplane::Error),
     /// A worker used too much memory.
     Memory { used_bytes: u64, max: Size },
     /// Not even one of its lists could be read.
@@ -34,24 +37,51 @@ pub(crate) enum Cause {
 pub(crate) type FailedList = (Kind, String);
 
 impl Cause {
-    /// For clients.
-    pub(crate) fn for_clients(&self, pool: &Pool) -> String {
-        address::hidden(&self.to_string(), pool).into_owned()
+    /// For clients: none of the words of the upstream, which may be about the gateway's address of it or
+    /// its credentials there.
+    pub(crate) fn for_clients(&self) -> String {
+        match self {
+            Self::NotStarted(_) => "it cannot be started".into(),
+            Self::NotReached(_) => "it cannot be reached".into(),
+            Self::Ended(how, report) => {
+                match report.as_ref().and_then(|report| report.exit.as_ref()) {
+                    Some(exit) => format!("{how}; its process {exit}"),
+                    None => how.clone(),
+                }
+            }
+            Self::Handshake(HandshakeError::Refused { method, .. }, _) => {
+                format!("the server refused `{method}`")
+            }
+            Self::Handshake(HandshakeError::Malformed { method, .. }, _) => {
+                format!("the answer to `{method}` is not what the protocol says")
+            }
+            Self::Handshake(error, _) => error.to_string(),
+            Self::Lost(_, error) => loss::for_clients(error).into(),
+            Self::Memory { .. } => "it used too much memory".into(),
+            Self::ListsFailed(_) => "its lists could not be read".into(),
+        }
     }
 
     /// For whoever runs the gateway: command, exit status and last words are in it, and no secrets.
     pub(crate) fn for_operators(&self) -> String {
         let text = match self {
-            Self::NotStarted(error) | Self::NotReached(error) => format!("{self}: {error}"),
+            Self::NotStarted(error) | Self::NotReached(error) => {
+                format!("{}: {error}", self.for_clients())
+            }
+            Self::Ended(..) => self.for_clients(),
+            Self::Handshake(error, _) => error.to_string(),
+            Self::Lost(method, error) => {
+                format!("`{method}` was lost on its way: {}", loss::for_operators(error))
+            }
             Self::Memory { used_bytes, max } => {
                 format!("a worker used {used_bytes} bytes of memory, and {max} is the most")
             }
-            _ => match self.report() {
-                Some(report) => format!("{self}: {report}"),
-                None => self.to_string(),
-            },
+            Self::ListsFailed(lists) => format!("{}: {}", self.for_clients(), failed_lists(lists)),
         };
-        mask_urls(&text)
+        mask_urls(&match self.report() {
+            Some(report) => format!("{text}: {report}"),
+            None => text,
+        })
     }
 
     /// How its process ended.
@@ -59,27 +89,6 @@ impl Cause {
         match self {
             Self::Ended(_, report) | Self::Handshake(_, report) => report.as_ref(),
             _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotStarted(_) => f.write_str("it cannot be started"),
-            Self::NotReached(_) => f.write_str("it cannot be reached"),
-            Self::Ended(how, report) => {
-                f.write_str(how)?;
-                match report.as_ref().and_then(|report| report.exit.as_ref()) {
-                    Some(exit) => write!(f, "; its process {exit}"),
-                    None => Ok(()),
-                }
-            }
-            Self::Handshake(error, _) => error.fmt(f),
-            Self::Memory { .. } => f.write_str("it used too much memory"),
-            Self::ListsFailed(lists) => {
-                write!(f, "its lists could not be read: {}", failed_lists(lists))
-            }
         }
     }
 }
@@ -99,6 +108,8 @@ pub(crate) enum Notice {
     Failed(Arc<Cause>),
     /// Workers of this kind do not start, and it goes on without them.
     Without(Spared, Arc<Cause>),
+    /// A request of a client's was lost on its way.
+    Lost(Method, String),
     /// What it lists is served without these lists.
     ListsMissing(Vec<FailedList>),
     /// The streams on which it tells of changes do not last.
@@ -129,6 +140,7 @@ impl fmt::Display for Notice {
                 };
                 write!(f, "{what}: {}", cause.for_operators())
             }
+            Self::Lost(method, why) => write!(f, "a `{method}` was lost on its way: {why}"),
             Self::ListsMissing(lists) => {
                 write!(f, "what it lists is served without what failed: {}", failed_lists(lists))
             }
@@ -143,7 +155,7 @@ impl Pool {
     /// Why no worker of it runs, for clients.
     pub(super) fn why_down(&self) -> String {
         let cause = self.status.cause();
-        cause.map_or_else(|| "no worker of it runs".to_owned(), |cause| cause.for_clients(self))
+        cause.map_or_else(|| "no worker of it runs".to_owned(), |cause| cause.for_clients())
     }
 
     /// Something went wrong.

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use mcplane::Error;
 use mcplane::budget::Charge;
 use mcplane::proto::error::{Code, ErrorObject, Fault};
 use mcplane::proto::frame::Output;
@@ -22,9 +23,10 @@ use mcplane::transport::Loss;
 use mcplane::transport::wire::{Drain, Event, Wants, Wire};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::address;
 use super::call::{Call, Sent};
+use super::cause::Notice;
 use super::listening::Listening;
+use super::loss;
 use super::owner;
 use super::place::Place;
 use super::pool::{Heard, Pool};
@@ -74,6 +76,8 @@ pub(crate) enum End {
     Fresh,
     /// The two sides do not meet.
     Refused(HandshakeError),
+    /// This request of the handshake was lost on its way.
+    Lost(Method, Error),
 }
 
 /// The connection of a worker.
@@ -95,6 +99,7 @@ pub(crate) struct Drive<'a> {
     is_attributed: bool,
     /// On which the one at hand did.
     pub(super) of: Option<i64>,
+    losses: loss::Told,
 }
 
 impl<'a> Drive<'a> {
@@ -123,6 +128,7 @@ impl<'a> Drive<'a> {
             voices: Voices::new(pool.settings.mode),
             is_attributed,
             of: None,
+            losses: loss::Told::default(),
         }
     }
 
@@ -167,7 +173,7 @@ impl<'a> Drive<'a> {
         match event {
             Event::Read | Event::Sent => {}
             Event::Woke => self.expire(clock::now()),
-            Event::Lost(loss) => self.lost(&loss),
+            Event::Lost(loss) => self.lost(loss),
             Event::Over => {
                 if let Some(line) = wire.last_line() {
                     self.line(clock::now(), line);
@@ -323,7 +329,11 @@ impl<'a> Drive<'a> {
                 // Whoever asked may have given up.
                 let _ = waiting.send(own(answer));
             }
-            (ClientEvent::Answered(id, Tag::Listen, answer), _) => self.listen_ended(id, &answer),
+            (ClientEvent::Answered(id, Tag::Listen, answer), _) => {
+                let is_unknown = |error: &ErrorObject| error.code == Code::METHOD_NOT_FOUND;
+                let refuses = matches!(answer, Answer::Error(error) if is_unknown(&error));
+                self.listen_ended(id, refuses);
+            }
             (ClientEvent::Answered(id, Tag::Call(call), answer), message) => {
                 self.answered(now, id, &call, (answer, message));
             }
@@ -363,24 +373,31 @@ impl<'a> Drive<'a> {
     }
 
     /// A request was lost on its way over HTTP.
-    fn lost(&mut self, loss: &Loss) {
-        let error = address::hidden_in(loss.object(), self.pool);
-        match self.session.lost(loss.id()) {
+    fn lost(&mut self, loss: Loss) {
+        let (id, now) = (loss.id(), clock::now());
+        let lost = self.session.lost(id);
+        let error = Error::from(loss);
+        match lost {
             Some(Lost::Call(Tag::Call(call))) => {
                 if call.method.takes_input() {
-                    self.voices.ended(clock::now(), &call.caller);
+                    self.voices.ended(now, &call.caller);
                 }
                 self.was_well(&call);
+                if self.losses.is_due(now) {
+                    let notice = Notice::Lost(call.method, loss::for_operators(&error));
+                    self.pool.hear(Heard::Notice(notice));
+                }
+                let error = loss::answer(&error, &self.pool.shared.name);
                 call.fail(Outcome::Error(error.code, Fault::Upstream), &error);
             }
-            Some(Lost::Call(Tag::Own(waiting))) => drop(waiting.send(Err(error))),
-            Some(Lost::Call(Tag::Listen)) => self.listen_ended(loss.id(), &Answer::Error(error)),
+            Some(Lost::Call(Tag::Own(waiting))) => {
+                let error = ErrorObject::new(Code::UNAVAILABLE, loss::for_operators(&error));
+                drop(waiting.send(Err(error)));
+            }
+            Some(Lost::Call(Tag::Listen)) => self.listen_ended(id, false),
             // What it held is free now.
             Some(Lost::Call(Tag::Gone(..) | Tag::Moved(..))) | None => {}
-            Some(Lost::Handshake(method)) => {
-                let error = loss.object();
-                self.end = Some(End::Refused(HandshakeError::Refused { method, error }));
-            }
+            Some(Lost::Handshake(method)) => self.end = Some(End::Lost(method, error)),
         }
     }
 

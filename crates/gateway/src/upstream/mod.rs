@@ -16,10 +16,9 @@
 //! * `worker` — one of them; `drive` — the loop of its connection; `calls` — what it does with calls;
 //!   `owner` — whose it is what an upstream says and that names no call; `voices` — who may
 //!   still say something.
-//! * `call`, `life` — one request on its way; `place` — what it has of a worker; `address` — what
-//!   clients hear of where an upstream is.
+//! * `call`, `life` — one request on its way; `place` — what it has of a worker; `loss` — what is said
+//!   of one that was lost over HTTP.
 
-pub(crate) mod address;
 mod asking;
 mod blame;
 pub(crate) mod call;
@@ -33,6 +32,7 @@ mod lane;
 pub(crate) mod life;
 mod listening;
 pub(crate) mod lists;
+mod loss;
 mod maintenance;
 mod monitor;
 mod owner;

@@ -385,7 +385,7 @@ impl Pool {
     pub(crate) fn expire_queues(&self, patience: Duration) {
         let mut why = "the call waited too long for a worker".to_owned();
         if let Some(cause) = self.status.cause() {
-            why = format!("{why}; {}", cause.for_clients(self));
+            why = format!("{why}; {}", cause.for_clients());
         }
         let does_not_answer =
             |worker: &Arc<Worker>| matches!(worker.state(), State::Quarantined | State::Down);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mcplane::proto::error::Code;
 use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::Running;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -213,7 +212,7 @@ impl Supervisor {
         if let Some(drive) = &mut drive {
             is_blamed = had_process && was_ready && !leaves && is_broken && drive.blame();
             drive.abandon(&match &end {
-                Ended::Failed(cause) if is_broken => cause.for_clients(pool),
+                Ended::Failed(cause) if is_broken => cause.for_clients(),
                 _ => "it was stopped".into(),
             });
         }
@@ -236,6 +235,7 @@ impl Supervisor {
             End::Respawn => Ended::Respawn,
             End::Fresh => Ended::Fresh,
             End::Refused(error) => Ended::Failed(Cause::Handshake(error, report)),
+            End::Lost(method, error) => Ended::Failed(Cause::Lost(method, error)),
             End::Broken(how) => Ended::Failed(Cause::Ended(how, report)),
         }
     }
@@ -307,15 +307,11 @@ impl Supervisor {
     }
 }
 
-/// Whether the two sides will not meet another time either.
-fn is_verdict(cause: &Cause) -> bool {
+/// Whether the two sides will not meet another time either. What was lost on its way says nothing of
+/// the server.
+const fn is_verdict(cause: &Cause) -> bool {
     use HandshakeError::{NoCommonRevision, Refused};
-    match cause {
-        Cause::Handshake(NoCommonRevision { .. }, _) => true,
-        // What was lost on its way says nothing of the server.
-        Cause::Handshake(Refused { error, .. }, _) => error.code != Code::UNAVAILABLE,
-        _ => false,
-    }
+    matches!(cause, Cause::Handshake(NoCommonRevision { .. } | Refused { .. }, _))
 }
 
 fn turn_away(pool: &Arc<Pool>, command: Command) {

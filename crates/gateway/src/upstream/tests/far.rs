@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::config::{Server, Speaks};
 
 /// What it answers instead of doing what it is asked.
+#[derive(Clone, Copy)]
 pub(super) enum Instead {
     /// A status, a header and a body.
     Http(&'static str, &'static str, &'static str),

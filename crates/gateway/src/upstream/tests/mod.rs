@@ -7,6 +7,7 @@ mod far;
 mod fresh;
 mod greeting;
 mod hops;
+mod losses;
 mod memory;
 mod raw;
 mod sides;
