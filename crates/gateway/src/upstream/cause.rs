@@ -1,10 +1,11 @@
 //! Why an upstream is not what it should be, and the texts that are made of it: one for clients, with
 //! nothing about this machine, and one for whoever runs the gateway.
 
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use mcplane::proto::error::shorten;
+use mcplane::proto::frame::lines::LineTooLong;
 use mcplane::proto::method::Method;
 use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::{ExitReport, mask_urls};
@@ -22,7 +23,7 @@ pub(crate) enum Cause {
     /// Its address could not be reached.
     NotReached(mcplane::Error),
     /// The connection ended, and most often the process with it.
-    Ended(String, Option<ExitReport>),
+    Ended(Broken, Option<ExitReport>),
     /// The handshake failed.
     Handshake(HandshakeError, Option<ExitReport>),
     /// This request of it was lost on its way.
@@ -31,6 +32,53 @@ pub(crate) enum Cause {
     Memory { used_bytes: u64, max: Size },
     /// Not even one of its lists could be read.
     ListsFailed(Vec<FailedList>),
+}
+
+/// What ended a connection.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// Its process has ended.
+    Exited,
+    /// The upstream has closed its side.
+    Closed,
+    Read(io::Error),
+    Write(io::Error),
+    /// The upstream takes nothing of what is sent.
+    Stalled,
+    /// What it says is no protocol.
+    Strays,
+    /// It said something that cannot be read, and it cannot be told whose that was.
+    TooLong(LineTooLong),
+    NoRoom,
+}
+
+impl Broken {
+    /// For clients: without what the operating system, or a transport, says of it.
+    const fn for_clients(&self) -> &'static str {
+        match self {
+            Self::Exited => "it has ended",
+            Self::Closed => "it closed the connection",
+            Self::Read(_) => "reading failed",
+            Self::Write(_) => "writing failed",
+            Self::Stalled => "it does not read what it is sent",
+            Self::Strays => "too many lines in a row on its stdout are no messages",
+            Self::TooLong(_) => "the server sent a message that is too long",
+            Self::NoRoom => {
+                "the server sent a message for which there is no room, while others wait"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.for_clients())?;
+        match self {
+            Self::Read(error) | Self::Write(error) => write!(f, ": {error}"),
+            Self::TooLong(error) => write!(f, ": {error}"),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A list that could not be read, and why.
@@ -43,12 +91,7 @@ impl Cause {
         match self {
             Self::NotStarted(_) => "it cannot be started".into(),
             Self::NotReached(_) => "it cannot be reached".into(),
-            Self::Ended(how, report) => {
-                match report.as_ref().and_then(|report| report.exit.as_ref()) {
-                    Some(exit) => format!("{how}; its process {exit}"),
-                    None => how.clone(),
-                }
-            }
+            Self::Ended(how, report) => with_exit(how.for_clients(), report.as_ref()),
             Self::Handshake(HandshakeError::Refused { method, .. }, _) => {
                 format!("the server refused `{method}`")
             }
@@ -68,7 +111,7 @@ impl Cause {
             Self::NotStarted(error) | Self::NotReached(error) => {
                 format!("{}: {error}", self.for_clients())
             }
-            Self::Ended(..) => self.for_clients(),
+            Self::Ended(how, report) => with_exit(how, report.as_ref()),
             Self::Handshake(error, _) => error.to_string(),
             Self::Lost(method, error) => {
                 format!("`{method}` was lost on its way: {}", loss::for_operators(error))
@@ -90,6 +133,13 @@ impl Cause {
             Self::Ended(_, report) | Self::Handshake(_, report) => report.as_ref(),
             _ => None,
         }
+    }
+}
+
+fn with_exit(how: impl fmt::Display, report: Option<&ExitReport>) -> String {
+    match report.and_then(|report| report.exit.as_ref()) {
+        Some(exit) => format!("{how}; its process {exit}"),
+        None => how.to_string(),
     }
 }
 
@@ -163,5 +213,20 @@ impl Pool {
         let cause = Arc::new(cause);
         self.hear(Heard::Notice(Notice::Failed(Arc::clone(&cause))));
         self.status.failed(cause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_for_operators() {
+        let refused = || io::Error::other("tls: http://u:p@10.0.0.1/?key=hunter2 says no");
+        let cause = Cause::Ended(Broken::Read(refused()), None);
+        assert_eq!(cause.for_clients(), "reading failed");
+        let told = cause.for_operators();
+        assert!(told.starts_with("reading failed: tls: http://"), "{told}");
+        assert!(told.ends_with("says no") && !told.contains("hunter2"), "{told}");
     }
 }

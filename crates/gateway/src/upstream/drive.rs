@@ -24,7 +24,7 @@ use mcplane::transport::wire::{Drain, Event, Wants, Wire};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::call::{Call, Sent};
-use super::cause::Notice;
+use super::cause::{Broken, Notice};
 use super::listening::Listening;
 use super::loss;
 use super::owner;
@@ -69,7 +69,7 @@ pub(crate) enum End {
     /// It was told to leave, and has.
     Left,
     /// The upstream is gone, or cannot be understood.
-    Broken(String),
+    Broken(Broken),
     /// The upstream ended under the probe of 2026-07-28: start it again, and spare it the probe.
     Respawn,
     /// What earlier clients' calls may still say must not reach the next one: start it again.
@@ -180,13 +180,9 @@ impl<'a> Drive<'a> {
                 }
                 self.closed();
             }
-            Event::ReadFailed(error) => {
-                return Some(End::Broken(format!("reading failed: {error}")));
-            }
-            Event::WriteFailed(error) => {
-                return Some(End::Broken(format!("writing failed: {error}")));
-            }
-            Event::Stalled => return Some(End::Broken("it does not read what it is sent".into())),
+            Event::ReadFailed(error) => return Some(End::Broken(Broken::Read(error))),
+            Event::WriteFailed(error) => return Some(End::Broken(Broken::Write(error))),
+            Event::Stalled => return Some(End::Broken(Broken::Stalled)),
             Event::Drained => return Some(End::Left),
         }
         None
@@ -212,7 +208,7 @@ impl<'a> Drive<'a> {
             let now = *now.get_or_insert_with(clock::now);
             match line {
                 Ok(line) => self.line(now, line),
-                Err(error) => self.too_long(&error.to_string()),
+                Err(error) => self.unread(Broken::TooLong(error)),
             }
         }
         // What has come of a line is charged. One for which there is no room is given up.
@@ -405,8 +401,7 @@ impl<'a> Drive<'a> {
         self.worker.strays.fetch_add(1, Ordering::Relaxed);
         self.strays_in_row += 1;
         if self.strays_in_row > STRAYS_MAX {
-            let why = format!("{STRAYS_MAX} lines in a row on its stdout are no messages");
-            self.end = Some(End::Broken(why));
+            self.end = Some(End::Broken(Broken::Strays));
         }
     }
 
@@ -424,7 +419,7 @@ impl<'a> Drive<'a> {
                 self.on(now, event, None);
             }
         }
-        self.end.get_or_insert_with(|| End::Broken("it closed the connection".into()));
+        self.end.get_or_insert_with(|| End::Broken(Broken::Closed));
     }
 }
 

@@ -9,7 +9,7 @@ use mcplane::transport::process::Running;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{sleep, sleep_until};
 
-use super::cause::{Cause, Notice};
+use super::cause::{Broken, Cause, Notice};
 use super::drive::{Drive, End, UNREAD_BYTES_MAX};
 use super::pool::{Heard, Pool};
 use super::restart::{NEVER, pause_before_next};
@@ -196,7 +196,7 @@ impl Supervisor {
                 let drive = drive.insert(Drive::new(worker, pool, config, is_attributed, starting));
                 tokio::select! {
                     end = drive.run(&mut wire, &mut self.commands) => end,
-                    () = ended(&mut running) => End::Broken("it has ended".into()),
+                    () = ended(&mut running) => End::Broken(Broken::Exited),
                 }
             }
         };
@@ -255,7 +255,7 @@ impl Supervisor {
                     worker.enter(State::Starting);
                     return None;
                 }
-                () = ended(running) => return Some(End::Broken("it has ended".into())),
+                () = ended(running) => return Some(End::Broken(Broken::Exited)),
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return Some(End::Left),
                     Some(command) => turn_away(pool, command),
