@@ -11,8 +11,9 @@
 //!   their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
 //! * `status` — what it is at the moment, one watch; `cause` — why, and the texts of that.
-//! * `supervise` — the life of a worker; `restart` — when it is started again; `maintenance` — the
-//!   regular look at all of them; `start` — how a connection is opened; `drain` — the end.
+//! * `supervise` — the life of a worker; `restart` — how long it waits before it is started again;
+//!   `maintenance` — the regular look at all of them; `start` — how a connection is opened; `drain` —
+//!   the end.
 //! * `worker` — one of them; `drive` — the loop of its connection; `calls` — what it does with calls;
 //!   `owner` — whose it is what an upstream says and that names no call; `voices` — who may
 //!   still say something.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::Running;
@@ -12,7 +12,6 @@ use tokio::time::{sleep, sleep_until};
 use super::cause::{Broken, Cause, Notice};
 use super::drive::{Drive, End, UNREAD_BYTES_MAX};
 use super::pool::{Heard, Pool};
-use super::restart::{NEVER, pause_before_next};
 use super::start::Connected;
 use super::worker::{Command, State, Worker, unavailable};
 use crate::clock;
@@ -270,26 +269,33 @@ impl Supervisor {
         if worker.state() == State::Leaving {
             return false;
         }
-        let pause = pause_before_next(pool, worker, lived);
-        if pause > SHORT_PAUSE {
+        let now = clock::now();
+        let pause = worker.starts().next(now, &pool.settings.restart, lived);
+        let until = pause.map(|pause| now + pause);
+        if pause.is_none_or(|pause| pause > SHORT_PAUSE) {
             worker.enter(State::Down);
-            pool.status.rests(worker.number, (pause < NEVER).then(|| clock::now() + pause));
+            pool.status.rests(worker.number, until);
             pool.give_up(worker);
         }
-        if pause > Duration::ZERO && !self.rest(pool, pause).await {
+        if until != Some(now) && !self.rest(pool, until).await {
             return false;
         }
         worker.restarts.fetch_add(1, Ordering::Relaxed);
         true
     }
 
-    /// Waits out a pause. What is asked of the worker meanwhile goes elsewhere. `false` if it is to
-    /// end instead.
-    async fn rest(&mut self, pool: &Arc<Pool>, pause: Duration) -> bool {
-        let until = tokio::time::Instant::now() + pause;
+    /// Waits for this time, or for nothing. What is asked of the worker meanwhile goes elsewhere.
+    /// `false` if it is to end instead.
+    async fn rest(&mut self, pool: &Arc<Pool>, until: Option<Instant>) -> bool {
         loop {
+            let awaited = async {
+                match until {
+                    Some(at) => sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                () = sleep_until(until) => return true,
+                () = awaited => return true,
                 () = pool.closes() => return false,
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return false,

@@ -2,6 +2,7 @@
 
 mod asking;
 mod closing;
+pub(super) mod dice;
 mod fake;
 mod far;
 mod fresh;
