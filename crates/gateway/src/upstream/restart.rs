@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Restart;
 
-/// When a worker was started again, within the window of its budget.
+/// When a worker was started again, or is to be, within the window of its budget.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Restarts(VecDeque<Instant>);
 
@@ -19,14 +19,14 @@ impl Restarts {
         lived: bool,
     ) -> Option<Duration> {
         let window = settings.window.duration();
-        while self.0.front().is_some_and(|at| now.duration_since(*at) > window) {
+        while self.0.front().is_some_and(|at| now.duration_since(*at) >= window) {
             self.0.pop_front();
         }
         if settings.budget == 0 {
             return None;
         }
         let pause = self.pause(now, settings, lived);
-        self.0.push_back(now);
+        self.0.push_back(now + pause);
         Some(pause)
     }
 
@@ -60,11 +60,11 @@ mod tests {
     #[test]
     fn pauses_grow_until_the_budget_is_spent() {
         let (mut restarts, began) = (Restarts::default(), Instant::now());
-        let mut pauses = [0, 1, 2, 3, 4, 5].map(|n| {
-            let now = began + Duration::from_secs(n);
+        let mut pauses = [0, 1, 2, 3, 4].map(|n| {
+            let now = began + Duration::from_secs(n * 10);
             restarts.next(now, &restart(4), true).unwrap().as_millis()
         });
-        assert_eq!(pauses, [0, 400, 800, 1600, 596_000, 595_000]);
+        assert_eq!(pauses, [0, 400, 800, 1600, 560_000]);
         // As if nothing had been once that is long ago.
         let later = began + Duration::from_secs(2000);
         pauses.fill_with(|| restarts.next(later, &restart(4), true).unwrap().as_millis());
@@ -96,12 +96,13 @@ mod tests {
             let (window, longest) = (settings.window.duration(), settings.longest.duration());
             let (mut restarts, mut now) = (Restarts::default(), Instant::now());
             let mut counted: Vec<Instant> = Vec::new();
+            let mut starts = Vec::new();
             for _ in 0..100 {
                 let longest_life = dice.one_of(&[1_000, 60_000, 900_000]);
                 now += Duration::from_millis(dice.below(longest_life));
                 let lived = dice.coin();
                 let pause = restarts.next(now, &settings, lived).unwrap();
-                counted.retain(|at| now.duration_since(*at) <= window);
+                counted.retain(|at| now.duration_since(*at) < window);
                 match counted.len() {
                     0 if lived => assert_eq!(pause, Duration::ZERO, "seed {seed}"),
                     recent if recent < settings.budget as usize => {
@@ -114,8 +115,14 @@ mod tests {
                         assert!(pause <= window.max(longest), "seed {seed}");
                     }
                 }
-                counted.push(now);
                 now += pause;
+                counted.push(now);
+                starts.push(now);
+            }
+            let budget = settings.budget as usize;
+            for (first, beyond) in starts.iter().zip(&starts[budget..]) {
+                let within = beyond.duration_since(*first);
+                assert!(within >= window, "seed {seed}: more than {budget} within {within:?}");
             }
         }
     }
