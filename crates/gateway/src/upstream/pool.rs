@@ -5,7 +5,6 @@
 //! finds a free place goes to its worker at once, without a lock; else it waits in the lane's queue,
 //! where callers take turns.
 
-use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -24,6 +23,7 @@ use super::call::Call;
 use super::cause::Notice;
 use super::drain::Drain;
 use super::keyed::{Key, NoLane};
+use super::keys::Keys;
 use super::lane::Lane;
 use super::place::Place;
 use super::sides::{Learned, Other, Side};
@@ -76,7 +76,7 @@ pub(crate) struct Pool {
     pub(crate) places: Arc<Semaphore>,
     /// The lane of `shared` and `exclusive`; of the keyed modes, the spare workers.
     pub(super) common: Arc<Lane>,
-    pub(super) keyed: Mutex<HashMap<Key, Arc<Lane>>>,
+    keyed: Mutex<Keys<Key, Arc<Lane>>>,
     /// A call was given up while it waited: it takes no place in its queue.
     pub(super) given_up: AtomicBool,
     /// There is a place for a worker that speaks for the gateway, beside those for sessions.
@@ -192,7 +192,7 @@ impl Pool {
             has_speaker: AtomicBool::new(false),
             places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
             common: Arc::new(Lane::new(pool.clone(), Arc::clone(&shared.drain), None, None)),
-            keyed: Mutex::default(),
+            keyed: Mutex::new(Keys::new(settings.workers_limit() as usize)),
             hasher: RandomState::new(),
             clock: AtomicU64::new(0),
             asks: AtomicBool::new(false),
@@ -503,11 +503,11 @@ impl Pool {
 
     pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
         let mut lanes = vec![Arc::clone(&self.common)];
-        lanes.extend(self.keyed().values().cloned());
+        lanes.extend(self.keyed().all().cloned());
         lanes
     }
 
-    pub(super) fn keyed(&self) -> MutexGuard<'_, HashMap<Key, Arc<Lane>>> {
+    pub(super) fn keyed(&self) -> MutexGuard<'_, Keys<Key, Arc<Lane>>> {
         self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
