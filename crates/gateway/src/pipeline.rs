@@ -219,6 +219,6 @@ fn unknown(view: &View, what: &'static str, name: &str) -> Failure {
         return Failure::UnknownName { what, name };
     };
     let cause = upstream.pool.status.cause();
-    let cause = cause.map(|cause| cause.for_clients(&upstream.pool));
+    let cause = cause.map(|cause| cause.for_clients());
     Failure::NotListed { what, name, upstream: upstream.name.to_string(), cause }
 }

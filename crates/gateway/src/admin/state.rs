@@ -163,6 +163,7 @@ impl CauseStatus {
                 error: masked(error),
                 process: report.as_ref().map(ProcessEnd::of),
             },
+            Cause::Lost(..) => Self::Handshake { error: cause.for_operators(), process: None },
             Cause::Memory { used_bytes, max } => {
                 Self::Memory { used_bytes: *used_bytes, max_bytes: max.bytes() }
             }

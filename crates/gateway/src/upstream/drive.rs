@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use mcplane::Error;
 use mcplane::budget::Charge;
 use mcplane::proto::error::{Code, ErrorObject};
 use mcplane::proto::frame::Output;
@@ -22,9 +23,10 @@ use mcplane::transport::Loss;
 use mcplane::transport::wire::{Drain, Event, Wants, Wire};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::address;
 use super::call::{Call, Sent};
+use super::cause::{Broken, Notice};
 use super::listening::Listening;
+use super::loss;
 use super::owner;
 use super::place::Place;
 use super::pool::{Heard, Pool};
@@ -68,13 +70,15 @@ pub(crate) enum End {
     /// It was told to leave, and has.
     Left,
     /// The upstream is gone, or cannot be understood.
-    Broken(String),
+    Broken(Broken),
     /// The upstream ended under the probe of 2026-07-28: start it again, and spare it the probe.
     Respawn,
     /// What earlier clients' calls may still say must not reach the next one: start it again.
     Fresh,
     /// The two sides do not meet.
     Refused(HandshakeError),
+    /// This request of the handshake was lost on its way.
+    Lost(Method, Error),
 }
 
 /// The connection of a worker.
@@ -98,6 +102,7 @@ pub(crate) struct Drive<'a> {
     is_attributed: bool,
     /// On which the one at hand did.
     pub(super) of: Option<i64>,
+    losses: loss::Told,
 }
 
 impl<'a> Drive<'a> {
@@ -127,6 +132,7 @@ impl<'a> Drive<'a> {
             voices: Voices::new(pool.settings.mode),
             is_attributed,
             of: None,
+            losses: loss::Told::default(),
         }
     }
 
@@ -171,20 +177,16 @@ impl<'a> Drive<'a> {
         match event {
             Event::Read | Event::Sent => {}
             Event::Woke => self.expire(clock::now()),
-            Event::Lost(loss) => self.lost(&loss),
+            Event::Lost(loss) => self.lost(loss),
             Event::Over => {
                 if let Some(line) = wire.last_line() {
                     self.line(clock::now(), line);
                 }
                 self.closed();
             }
-            Event::ReadFailed(error) => {
-                return Some(End::Broken(format!("reading failed: {error}")));
-            }
-            Event::WriteFailed(error) => {
-                return Some(End::Broken(format!("writing failed: {error}")));
-            }
-            Event::Stalled => return Some(End::Broken("it does not read what it is sent".into())),
+            Event::ReadFailed(error) => return Some(End::Broken(Broken::Read(error))),
+            Event::WriteFailed(error) => return Some(End::Broken(Broken::Write(error))),
+            Event::Stalled => return Some(End::Broken(Broken::Stalled)),
             Event::Drained => return Some(End::Left),
         }
         None
@@ -210,7 +212,7 @@ impl<'a> Drive<'a> {
             let now = *now.get_or_insert_with(clock::now);
             match line {
                 Ok(line) => self.line(now, line),
-                Err(error) => self.too_long(&error.to_string()),
+                Err(error) => self.unread(Broken::TooLong(error)),
             }
             self.began = None;
         }
@@ -332,7 +334,11 @@ impl<'a> Drive<'a> {
                 // Whoever asked may have given up.
                 let _ = waiting.send(own(answer));
             }
-            (ClientEvent::Answered(id, Tag::Listen, answer), _) => self.listen_ended(id, &answer),
+            (ClientEvent::Answered(id, Tag::Listen, answer), _) => {
+                let is_unknown = |error: &ErrorObject| error.code == Code::METHOD_NOT_FOUND;
+                let refuses = matches!(answer, Answer::Error(error) if is_unknown(&error));
+                self.listen_ended(id, refuses);
+            }
             (ClientEvent::Answered(id, Tag::Call(call), answer), message) => {
                 self.answered(now, id, &call, (answer, message));
             }
@@ -374,24 +380,31 @@ impl<'a> Drive<'a> {
     }
 
     /// A request was lost on its way over HTTP.
-    fn lost(&mut self, loss: &Loss) {
-        let error = address::hidden_in(loss.object(), self.pool);
-        match self.session.lost(loss.id()) {
+    fn lost(&mut self, loss: Loss) {
+        let (id, now) = (loss.id(), clock::now());
+        let lost = self.session.lost(id);
+        let error = Error::from(loss);
+        match lost {
             Some(Lost::Call(Tag::Call(call))) => {
                 if call.method.takes_input() {
-                    self.voices.ended(clock::now(), &call.caller);
+                    self.voices.ended(now, &call.caller);
                 }
                 self.was_well(&call);
+                if self.losses.is_due(now) {
+                    let notice = Notice::Lost(call.method, loss::for_operators(&error));
+                    self.pool.hear(Heard::Notice(notice));
+                }
+                let error = loss::answer(&error, &self.pool.shared.name);
                 call.fail(&Failure::Transport(error));
             }
-            Some(Lost::Call(Tag::Own(waiting))) => drop(waiting.send(Err(error))),
-            Some(Lost::Call(Tag::Listen)) => self.listen_ended(loss.id(), &Answer::Error(error)),
+            Some(Lost::Call(Tag::Own(waiting))) => {
+                let error = ErrorObject::new(Code::UNAVAILABLE, loss::for_operators(&error));
+                drop(waiting.send(Err(error)));
+            }
+            Some(Lost::Call(Tag::Listen)) => self.listen_ended(id, false),
             // What it held is free now.
             Some(Lost::Call(Tag::Gone(..) | Tag::Moved(..))) | None => {}
-            Some(Lost::Handshake(method)) => {
-                let error = loss.object();
-                self.end = Some(End::Refused(HandshakeError::Refused { method, error }));
-            }
+            Some(Lost::Handshake(method)) => self.end = Some(End::Lost(method, error)),
         }
     }
 
@@ -399,8 +412,7 @@ impl<'a> Drive<'a> {
         self.worker.strays.fetch_add(1, Ordering::Relaxed);
         self.strays_in_row += 1;
         if self.strays_in_row > STRAYS_MAX {
-            let why = format!("{STRAYS_MAX} lines in a row on its stdout are no messages");
-            self.end = Some(End::Broken(why));
+            self.end = Some(End::Broken(Broken::Strays));
         }
     }
 
@@ -418,7 +430,7 @@ impl<'a> Drive<'a> {
                 self.on(now, event, None);
             }
         }
-        self.end.get_or_insert_with(|| End::Broken("it closed the connection".into()));
+        self.end.get_or_insert_with(|| End::Broken(Broken::Closed));
     }
 }
 

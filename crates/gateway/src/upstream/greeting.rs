@@ -149,8 +149,7 @@ impl Pool {
     pub(super) fn make_room_for_speaker(self: &Arc<Self>) {
         if self.speakers() > 0 && !self.has_speaker.swap(true, Ordering::AcqRel) {
             self.places.add_permits(1);
-            let keys = self.keyed().len();
-            self.restock(keys);
+            self.restock(&self.keyed());
         }
     }
 

@@ -7,12 +7,21 @@ use std::time::Duration;
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
+use super::greeting::Client;
+use super::keys::{Full, Keys};
 use super::lane::Lane;
 use super::pool::{Heard, LEAVE_TIME, Pool};
 use super::worker::Worker;
 use crate::clock;
 use crate::config::Mode;
 use crate::failure::Failure;
+
+/// Why a call has no lane.
+pub(super) enum NoLane {
+    /// The pool closes.
+    Closing,
+    Refused(Failure),
+}
 
 /// Whose worker it is, in the keyed modes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,45 +44,37 @@ impl Key {
 
 impl Pool {
     /// The lane of a caller. A keyed one is made when it is first needed.
-    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, Failure> {
+    pub(super) fn lane(self: &Arc<Self>, call: &Call) -> Result<Arc<Lane>, NoLane> {
         if !self.settings.mode.is_keyed() {
             return Ok(Arc::clone(&self.common));
         }
         let Some(key) = self.key(&call.caller) else {
-            return Err(Failure::NoSession { upstream: self.shared.name.to_string() });
+            let upstream = self.shared.name.to_string();
+            return Err(NoLane::Refused(Failure::NoSession { upstream }));
         };
-        let (lane, idle) = self.lane_of(key, call)?;
+        let (lane, idle) = self.lane_of(key, || self.client_of(call))?;
         // Without the lock: a call that ends may hold a turn that others wait for.
         idle.into_iter().for_each(|idle| self.leave(&idle));
         Ok(lane)
     }
 
     /// The lane of a key, and the one whose place it has taken.
-    fn lane_of(
+    pub(super) fn lane_of(
         self: &Arc<Self>,
         key: Key,
-        call: &Call,
-    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), Failure> {
-        let mut replaced = None;
+        client: impl FnOnce() -> Option<Arc<Client>>,
+    ) -> Result<(Arc<Lane>, Option<Arc<Lane>>), NoLane> {
+        let now = clock::now();
         let mut keyed = self.keyed();
-        if let Some(lane) = keyed.get(&key) {
-            lane.touch();
+        if let Some(lane) = keyed.take(now, &key) {
             return Ok((Arc::clone(lane), None));
         }
-        let max = self.settings.workers_limit() as usize;
-        if keyed.len() >= max {
-            let idle = keyed.iter().filter(|(_, lane)| lane.is_idle());
-            let oldest = idle.max_by_key(|(_, lane)| lane.idle_for()).map(|(key, _)| key.clone());
-            match oldest.and_then(|key| keyed.remove(&key)) {
-                Some(lane) => replaced = Some(lane),
-                None => {
-                    self.shared.refused.fetch_add(1, Ordering::Relaxed);
-                    let upstream = self.shared.name.to_string();
-                    return Err(Failure::WorkersTaken { upstream, max });
-                }
-            }
+        // Who looks for all workers has this lock, and misses none that changes its lane.
+        if self.is_closing() {
+            return Err(NoLane::Closing);
         }
-        let client = self.client_of(call);
+        let replaced = keyed.make_room(|lane| lane.is_idle()).map_err(|Full| self.full())?;
+        let client = client();
         let spare = self.take_spare(client.as_ref());
         let lane = Arc::new(Lane::new(
             Arc::downgrade(self),
@@ -85,21 +86,26 @@ impl Pool {
             Some(spare) => {
                 let _ = spare.lane.set(Arc::clone(&lane));
                 self.hear(Heard::Taken(Arc::clone(&spare)));
-                lane.add(spare);
+                let _ = lane.add(&spare);
             }
             None => self.add_worker(&lane, None),
         }
-        keyed.insert(key, Arc::clone(&lane));
-        self.restock(keyed.len());
+        keyed.add(now, key, Arc::clone(&lane));
+        self.restock(&keyed);
         Ok((lane, replaced))
     }
 
-    /// Spare workers for the next keys, as far as there is room beside those that are in use.
-    pub(super) fn restock(self: &Arc<Self>, keys: usize) {
-        let room = (self.settings.workers_limit() as usize).saturating_sub(keys);
-        let spare = self.spares();
-        let wanted = room.min(self.settings.workers as usize) + self.speakers();
-        (spare..wanted).for_each(|_| self.add_worker(&self.common, None));
+    fn full(&self) -> NoLane {
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        let max = self.settings.workers_limit() as usize;
+        NoLane::Refused(Failure::WorkersTaken { upstream: self.shared.name.to_string(), max })
+    }
+
+    /// Adds the spare workers that are missing, while nobody else does.
+    pub(super) fn restock(self: &Arc<Self>, keyed: &Keys<Key, Arc<Lane>>) {
+        let warm = self.settings.workers as usize;
+        let missing = keyed.spares_missing(self.spares(), warm, self.speakers());
+        (0..missing).for_each(|_| self.add_worker(&self.common, None));
     }
 
     pub(super) fn key(&self, caller: &Caller) -> Option<Key> {
@@ -111,25 +117,25 @@ impl Pool {
         let (Mode::PerSession, Some(connection)) = (self.settings.mode, caller.connection) else {
             return;
         };
-        let (lane, left) = {
+        let lane = {
             let mut keyed = self.keyed();
-            (keyed.remove(&Key::Session(connection)), keyed.len())
+            let lane = keyed.remove(&Key::Session(connection));
+            self.restock(&keyed);
+            lane
         };
         lane.into_iter().for_each(|lane| self.leave(&lane));
-        self.restock(left);
         self.others().for_each(|other| other.ended(caller));
     }
 
     /// Stops the workers of keys that have been idle for too long.
     pub(crate) fn stop_idle(self: &Arc<Self>, after: Duration) {
-        let (idle, left): (Vec<_>, _) = {
+        let idle = {
             let mut keyed = self.keyed();
-            let is_idle = |lane: &Lane| lane.is_idle() && lane.idle_for() >= after;
-            let idle = keyed.extract_if(|_, lane| is_idle(lane)).map(|(_, lane)| lane).collect();
-            (idle, keyed.len())
+            let idle = keyed.remove_idle(clock::now(), after, |lane| lane.is_idle());
+            self.restock(&keyed);
+            idle
         };
         idle.iter().for_each(|lane| self.leave(lane));
-        self.restock(left);
     }
 
     /// The workers that a caller watches resources through: its own in either era, or all of them if
@@ -145,9 +151,9 @@ impl Pool {
     }
 
     fn leave(&self, lane: &Lane) {
+        lane.close(|call| call.fail(&Failure::Closing("its session has ended")));
         let deadline = clock::now() + LEAVE_TIME;
         lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
-        lane.close(|call| call.fail(&Failure::Closing("its session has ended")));
         self.shared.drain.note();
     }
 }

@@ -1,7 +1,7 @@
 //! A set of workers with one queue, where callers take turns.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -28,8 +28,6 @@ pub(crate) struct Lane {
     pub(super) client: Option<Arc<Client>>,
     /// The calls that wait, and since when.
     pub(crate) queued: Queue<Caller, (Instant, Arc<Call>)>,
-    /// When it last had a call, for the keyed modes.
-    used: Mutex<Instant>,
 }
 
 impl Lane {
@@ -39,23 +37,19 @@ impl Lane {
         key: Option<Key>,
         client: Option<Arc<Client>>,
     ) -> Self {
-        Self {
-            pool,
-            drain,
-            key,
-            client,
-            workers: ArcSwap::default(),
-            queued: Queue::default(),
-            used: Mutex::new(clock::now()),
-        }
+        Self { pool, drain, key, client, workers: ArcSwap::default(), queued: Queue::default() }
     }
 
-    pub(super) fn add(&self, worker: Arc<Worker>) {
+    /// `false` if it is closed: what closes it looks for its workers after that, and sees this one or
+    /// has closed it before.
+    #[must_use]
+    pub(super) fn add(&self, worker: &Arc<Worker>) -> bool {
         self.workers.rcu(|workers| {
             let mut workers = Vec::clone(workers);
-            workers.push(Arc::clone(&worker));
+            workers.push(Arc::clone(worker));
             workers
         });
+        !self.queued.is_closed()
     }
 
     pub(super) fn remove(&self, gone: &Arc<Worker>) {
@@ -91,6 +85,7 @@ impl Lane {
         self.drain.note_after_fence();
     }
 
+    /// From now on it takes no calls, and no workers.
     pub(super) fn close(&self, each: impl Fn(Arc<Call>)) {
         self.queued.close(|(_, call)| each(call));
     }
@@ -112,14 +107,6 @@ impl Lane {
     pub(super) fn is_idle(&self) -> bool {
         let busy = |worker: &Arc<Worker>| worker.in_flight.load(Ordering::Acquire) > 0;
         self.queued.load(Ordering::Acquire) == 0 && !self.workers.load().iter().any(busy)
-    }
-
-    pub(super) fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = clock::now();
-    }
-
-    pub(super) fn idle_for(&self) -> Duration {
-        clock::now().duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

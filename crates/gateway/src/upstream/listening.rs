@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mcplane::proto::error::Code;
 use mcplane::proto::id::Id;
 use mcplane::proto::limits::PROBE_TIMEOUT;
 use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
-use mcplane::proto::session::client::Answer;
 use tokio::time::sleep;
 
 use super::Upstream;
@@ -75,7 +73,8 @@ impl Drive<'_> {
         }
     }
 
-    pub(super) fn listen_ended(&mut self, id: i64, answer: &Answer) {
+    /// It has ended; whether the upstream `refuses` to have any.
+    pub(super) fn listen_ended(&mut self, id: i64, refuses: bool) {
         let listening = &mut self.listening;
         let was_opening = listening.opening.take_if(|opening| *opening == id).is_some();
         let was_open = listening.open.take_if(|open| *open == id).is_some();
@@ -84,10 +83,7 @@ impl Drive<'_> {
         if was_opening || (was_open && listening.opening.is_none()) {
             // The one that is opened again is for what is wanted then.
             listening.next = None;
-            let refused = |error: &mcplane::proto::error::ErrorObject| {
-                was_opening && error.code == Code::METHOD_NOT_FOUND
-            };
-            let is_refused = matches!(answer, Answer::Error(error) if refused(error));
+            let is_refused = was_opening && refuses;
             self.pool.hear(Heard::ListenEnded(Arc::clone(self.worker), is_refused));
         }
     }

@@ -5,21 +5,21 @@
 //! * `listening` — being told of changes by an upstream of 2026-07-28; `subscriptions` — telling
 //!   workers what clients want to hear of.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — its workers; `pick` — which of them gets a call; `keyed` — those of one client;
-//!   `greeting` — whom a worker speaks for; `sides` — workers of each era; `lane` — where calls wait
-//!   for one; `queue`, `places` — what threads decide there; `turn`, `turns` — where they wait for
-//!   their tool; `blame` — which end it.
+//! * `pool` — its workers; `pick` — which of them gets a call; `keyed` — those of one client, and
+//!   `keys` — who has any; `greeting` — whom a worker speaks for; `sides` — workers of each era;
+//!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn`,
+//!   `turns` — where they wait for their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
 //! * `status` — what it is at the moment, one watch; `cause` — why, and the texts of that.
-//! * `supervise` — the life of a worker; `restart` — when it is started again; `maintenance` — the
-//!   regular look at all of them; `start` — how a connection is opened; `drain` — the end.
+//! * `supervise` — the life of a worker; `restart` — how long it waits before it is started again;
+//!   `maintenance` — the regular look at all of them; `start` — how a connection is opened; `drain` —
+//!   the end.
 //! * `worker` — one of them; `drive` — the loop of its connection; `calls` — what it does with calls;
 //!   `owner` — whose it is what an upstream says and that names no call; `voices` — who may
 //!   still say something.
-//! * `call`, `life` — one request on its way; `place` — what it has of a worker; `address` — what
-//!   clients hear of where an upstream is.
+//! * `call`, `life` — one request on its way; `place` — what it has of a worker; `loss` — what is said
+//!   of one that was lost over HTTP.
 
-pub(crate) mod address;
 mod asking;
 mod blame;
 pub(crate) mod call;
@@ -29,10 +29,12 @@ mod drain;
 mod drive;
 pub(crate) mod greeting;
 pub(crate) mod keyed;
+mod keys;
 mod lane;
 pub(crate) mod life;
 mod listening;
 pub(crate) mod lists;
+mod loss;
 mod maintenance;
 mod monitor;
 mod owner;

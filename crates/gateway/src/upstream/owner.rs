@@ -9,6 +9,7 @@ use mcplane::proto::method::Method;
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
+use super::cause::Broken;
 use super::drive::{Drive, End, Tag};
 use super::pool::Heard;
 use crate::era::declined::Declined;
@@ -157,7 +158,7 @@ impl Drive<'_> {
     pub(super) fn no_room(&mut self, begin: &[u8]) {
         let is_call = |id: &i64| matches!(self.session.tag(*id), Some(Tag::Call(_)));
         let Some(id) = begun(begin).filter(is_call) else {
-            return self.too_long("a message for which there is no room, while others wait");
+            return self.unread(Broken::NoRoom);
         };
         let failure = Failure::NoRoom;
         let cancelled = self.session.cancel(id, &failure.to_string(), &mut self.out);
@@ -167,21 +168,21 @@ impl Drive<'_> {
         }
     }
 
-    /// A message that was too long to be read. Whose it was can only be told if there is one.
-    pub(super) fn too_long(&mut self, error: &str) {
+    /// A message that could not be read. Whose it was can only be told if there is one.
+    pub(super) fn unread(&mut self, broken: Broken) {
         let mut calls: Vec<Arc<Call>> = Vec::new();
         for tag in self.session.tags() {
             if let Tag::Call(call) = tag {
                 calls.push(Arc::clone(call));
             }
         }
-        let why = format!("the server sent {error}");
         match calls.as_slice() {
             [] => self.stray(),
             [call] => {
                 // One without is being taken back.
                 let id = call.life().sent().map(|sent| sent.on.id);
-                call.fail(&Failure::Unreadable(error.to_owned()));
+                let why = broken.to_string();
+                call.fail(&Failure::Unreadable(why.clone()));
                 if let Some(id) = id
                     && let Some(Tag::Call(call)) = self.session.cancel(id, &why, &mut self.out)
                 {
@@ -189,7 +190,7 @@ impl Drive<'_> {
                 }
             }
             // One of them would wait for ever: better that all of them know.
-            _ => self.end = Some(End::Broken(why)),
+            _ => self.end = Some(End::Broken(broken)),
         }
     }
 }

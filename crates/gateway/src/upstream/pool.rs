@@ -5,7 +5,6 @@
 //! finds a free place goes to its worker at once, without a lock; else it waits in the lane's queue,
 //! where callers take turns.
 
-use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +22,8 @@ use super::blame::Blame;
 use super::call::Call;
 use super::cause::Notice;
 use super::drain::Drain;
-use super::keyed::Key;
+use super::keyed::{Key, NoLane};
+use super::keys::Keys;
 use super::lane::Lane;
 use super::place::Place;
 use super::sides::{Learned, Other, Side};
@@ -77,7 +77,7 @@ pub(crate) struct Pool {
     pub(crate) places: Arc<Semaphore>,
     /// The lane of `shared` and `exclusive`; of the keyed modes, the spare workers.
     pub(super) common: Arc<Lane>,
-    pub(super) keyed: Mutex<HashMap<Key, Arc<Lane>>>,
+    keyed: Mutex<Keys<Key, Arc<Lane>>>,
     /// A call was given up while it waited: it takes no place in its queue.
     pub(super) given_up: AtomicBool,
     /// There is a place for a worker that speaks for the gateway, beside those for sessions.
@@ -91,7 +91,8 @@ pub(crate) struct Pool {
     /// Its workers answer when they are asked whether they do.
     pub(super) answers_probes: AtomicBool,
     pub(crate) status: StatusWatch,
-    pub(crate) closing: watch::Sender<Option<Instant>>,
+    /// Whether it closes, for the tasks of its workers.
+    closing: watch::Sender<bool>,
     /// Why calls are refused, once it closes.
     closed: OnceLock<&'static str>,
     /// Held by every task of the pool: when the last is gone, so are its processes.
@@ -200,14 +201,14 @@ impl Pool {
             has_speaker: AtomicBool::new(false),
             places: Arc::new(Semaphore::new(settings.workers_limit() as usize)),
             common: Arc::new(Lane::new(pool.clone(), Arc::clone(&shared.drain), None, None)),
-            keyed: Mutex::default(),
+            keyed: Mutex::new(Keys::new(settings.workers_limit() as usize)),
             hasher: RandomState::new(),
             clock: AtomicU64::new(0),
             asks: AtomicBool::new(false),
             learned: Learned::new(settings.revision),
             answers_probes: AtomicBool::new(false),
             status: StatusWatch::default(),
-            closing: watch::Sender::new(None),
+            closing: watch::Sender::new(false),
             closed: OnceLock::new(),
             alive: Mutex::new(Some(alive)),
             gone: tokio::sync::Mutex::new(gone),
@@ -229,15 +230,14 @@ impl Pool {
 
     /// Ends every worker: calls in flight may finish until `deadline`, then processes are stopped.
     /// `why` is what calls hear that still wait, or come then.
+    ///
+    /// Every worker hears of it: none moves to another lane once it is said, and what is added to a
+    /// lane finds that closed or is seen in it.
     pub(crate) async fn close(self: &Arc<Self>, deadline: Instant, why: &'static str) {
-        let _ = self.closed.set(why);
-        self.status.closing(why);
-        self.closing.send_replace(Some(deadline));
-        for worker in self.workers() {
-            self.retire(&worker, deadline);
-        }
+        self.take_no_more(why);
         for lane in self.lanes() {
             lane.close(|call| self.admit(call));
+            lane.workers.load().iter().for_each(|worker| self.retire(worker, deadline));
         }
         for other in self.take_others() {
             Box::pin(other.close(deadline, why)).await;
@@ -245,6 +245,19 @@ impl Pool {
         drop(self.alive.lock().unwrap_or_else(PoisonError::into_inner).take());
         // Nobody sends anything: this waits for the last sender to go.
         let _ = self.gone.lock().await.recv().await;
+    }
+
+    /// Says that it closes.
+    pub(super) fn take_no_more(&self, why: &'static str) {
+        let _ = self.closed.set(why);
+        self.status.closing(why);
+        self.closing.send_replace(true);
+    }
+
+    /// Waits until it closes. Cancel safe.
+    pub(super) async fn closes(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.closing.subscribe().wait_for(|closes| *closes).await;
     }
 
     /// What keeps [`Pool::close`] waiting; `None` once that has begun to.
@@ -278,7 +291,9 @@ impl Pool {
         }
         let lane = match self.lane(&call) {
             Ok(lane) => lane,
-            Err(failure) => return call.fail(&failure),
+            // It closes since a moment ago, and says why.
+            Err(NoLane::Closing) => return self.admit_here(call),
+            Err(NoLane::Refused(failure)) => return call.fail(&failure),
         };
         match self.pick(&lane, &call.caller) {
             Some(place) => self.hand(place, call),
@@ -373,7 +388,7 @@ impl Pool {
 
     /// Calls that have waited for too long fail.
     pub(crate) fn expire_queues(&self, patience: Duration) {
-        let cause = self.status.cause().map(|cause| cause.for_clients(self));
+        let cause = self.status.cause().map(|cause| cause.for_clients());
         let failure = Failure::WaitedForWorker { cause };
         let does_not_answer =
             |worker: &Arc<Worker>| matches!(worker.state(), State::Quarantined | State::Down);
@@ -432,7 +447,7 @@ impl Pool {
     }
 
     pub(crate) fn is_closing(&self) -> bool {
-        self.closed.get().is_some()
+        *self.closing.borrow()
     }
 
     /// A worker is gone for good.
@@ -477,6 +492,8 @@ impl Pool {
     }
 
     pub(super) fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
+        // Once `close` waits for those that there are, none comes.
+        let Some(alive) = self.hold() else { return };
         let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let name = Arc::clone(&self.shared.name);
         let (worker, commands) = Worker::new(name, number, self.status.clone());
@@ -488,17 +505,19 @@ impl Pool {
             let _ = worker.lane.set(Arc::clone(lane));
             worker.greeting.decide(lane.client.clone());
         }
-        lane.add(Arc::clone(&worker));
-        supervise::spawn(self, worker, commands, replaced.is_some());
+        if !lane.add(&worker) {
+            return self.forget(&worker);
+        }
+        supervise::spawn(self, worker, commands, alive, replaced.is_some());
     }
 
     pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
         let mut lanes = vec![Arc::clone(&self.common)];
-        lanes.extend(self.keyed().values().cloned());
+        lanes.extend(self.keyed().all().cloned());
         lanes
     }
 
-    pub(super) fn keyed(&self) -> MutexGuard<'_, HashMap<Key, Arc<Lane>>> {
+    pub(super) fn keyed(&self) -> MutexGuard<'_, Keys<Key, Arc<Lane>>> {
         self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -113,6 +113,10 @@ impl<C: Clone + Eq + Hash, T> Queue<C, T> {
         }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     /// Takes out those that are meant.
     pub(super) fn extract(&self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
         let taken = self.lock().extract(is_meant);
@@ -157,6 +161,7 @@ mod tests {
     use std::cell::{Cell, RefCell};
 
     use super::*;
+    use crate::upstream::tests::dice::Dice;
 
     const CALLERS: usize = 4;
     const MAX: usize = 12;
@@ -192,17 +197,13 @@ mod tests {
     #[test]
     fn callers_take_turns_and_none_is_lost() {
         for seed in 0..500_u64 {
-            let mut dice = seed;
-            let mut below = |max: usize| {
-                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
-                usize::try_from(dice >> 33).unwrap() % max
-            };
+            let mut dice = Dice(seed);
             let queue: Queue<usize, (usize, u32)> = Queue::default();
             let (seen, free) = (RefCell::new(Watcher::default()), Cell::new(0_usize));
             for call in 0..200 {
-                match below(5) {
+                match dice.index(5) {
                     0..=2 => {
-                        let caller = below(CALLERS);
+                        let caller = dice.index(CALLERS);
                         let mut seen = seen.borrow_mut();
                         let (all, own) = (seen.count(), seen.waiting[caller].len());
                         match queue.push(&caller, (caller, call), MAX, SHARE) {
@@ -218,7 +219,7 @@ mod tests {
                             Err(Refused::Closed(_)) => unreachable!(),
                         }
                     }
-                    3 => free.set(free.get() + below(3)),
+                    3 => free.set(free.get() + dice.index(3)),
                     _ => {
                         for (caller, call) in queue.extract(|(_, call)| call % 5 == 0) {
                             seen.borrow_mut().waiting[caller].retain(|other| *other != call);

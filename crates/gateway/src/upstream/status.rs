@@ -134,12 +134,21 @@ impl StatusWatch {
         let _ = self.subscribe().wait_for(holds).await;
     }
 
-    /// What a worker is from now on, if it is anything else. One change is decided on at a time.
+    /// There is one more worker, which is about to be started.
+    pub(super) fn add(&self, worker: usize) {
+        let tracked = Tracked { state: State::Starting, since: clock::now(), until: None };
+        self.0.send_modify(|status| {
+            status.workers.insert(worker, tracked);
+        });
+    }
+
+    /// What a worker is from now on, if it is anything else and not gone for good. One change is
+    /// decided on at a time.
     pub(super) fn track(&self, worker: usize, next: impl FnOnce() -> Option<State>) {
         self.0.send_if_modified(|status| {
+            let Some(worker) = status.workers.get_mut(&worker) else { return false };
             let Some(state) = next() else { return false };
-            let tracked = Tracked { state, since: clock::now(), until: None };
-            status.workers.insert(worker, tracked);
+            *worker = Tracked { state, since: clock::now(), until: None };
             true
         });
     }
@@ -197,9 +206,10 @@ mod tests {
         let watch = StatusWatch::default();
         assert_eq!(watch.now().phase(), Phase::Down { until: None });
         let began = clock::now();
-        track(&watch, 0, State::Starting);
+        watch.add(0);
         assert_eq!(watch.now().phase(), Phase::Starting { since: began });
         tokio::time::advance(Duration::from_secs(1)).await;
+        watch.add(1);
         track(&watch, 1, State::Handshaking);
         track(&watch, 0, State::Handshaking);
         let since = clock::now();
@@ -223,7 +233,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_went_wrong_is_known_until_it_goes_well() {
         let watch = StatusWatch::default();
-        track(&watch, 0, State::Starting);
+        watch.add(0);
         watch.failed(Arc::new(Cause::ListsFailed(Vec::new())));
         assert!(matches!(watch.now().phase(), Phase::Starting { .. }));
         watch.recovered(|cause| !matches!(cause, Cause::ListsFailed(_)));
@@ -239,12 +249,22 @@ mod tests {
         assert!(watch.cause().is_none());
     }
 
+    /// Somebody may have chosen it before it was gone, and find out only then.
+    #[test]
+    fn who_is_gone_for_good_does_not_come_back() {
+        let watch = StatusWatch::default();
+        watch.add(0);
+        watch.forget(0);
+        track(&watch, 0, State::Down);
+        assert_eq!(watch.now().since(0), None);
+    }
+
     /// It waits without a look at the time, and for nothing that has come already.
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_is_told() {
         let watch = StatusWatch::default();
-        track(&watch, 0, State::Starting);
-        track(&watch, 1, State::Starting);
+        watch.add(0);
+        watch.add(1);
         let began = clock::now();
         let waiting = {
             let watch = watch.clone();

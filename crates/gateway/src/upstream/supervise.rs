@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mcplane::proto::error::Code;
 use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::Running;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{sleep, sleep_until};
 
-use super::cause::{Cause, Notice};
+use super::cause::{Broken, Cause, Notice};
 use super::drive::{Drive, End, UNREAD_BYTES_MAX};
 use super::pool::{Heard, Pool};
-use super::restart::{NEVER, pause_before_next};
 use super::start::Connected;
 use super::worker::{Command, State, Worker, unavailable};
 use crate::clock;
@@ -33,13 +31,10 @@ pub(super) fn spawn(
     pool: &Arc<Pool>,
     worker: Arc<Worker>,
     commands: mpsc::UnboundedReceiver<Command>,
+    alive: mpsc::Sender<()>,
     replaces: bool,
 ) {
     let pool = Arc::clone(pool);
-    let alive = pool.hold();
-    if alive.is_none() {
-        return;
-    }
     tokio::spawn(async move {
         let mut supervisor = Supervisor { commands, place: None };
         supervisor.run(&pool, &worker, replaces).await;
@@ -85,21 +80,20 @@ struct Supervisor {
 
 impl Supervisor {
     async fn run(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>, replaces: bool) {
-        let mut closing = pool.closing.subscribe();
-        if replaces && (pool.is_closing() || !self.pause(pool, worker, true, &mut closing).await) {
+        if replaces && !self.pause(pool, worker, true).await {
             return;
         }
         self.place = tokio::select! {
             place = Arc::clone(&pool.places).acquire_owned() => place.ok().map(Arc::new),
-            _ = closing.changed() => return,
+            () = pool.closes() => return,
         };
-        self.wait_for_first(pool, worker, &mut closing).await;
+        self.wait_for_first(pool, worker).await;
         loop {
             if pool.is_closing() || worker.state() == State::Leaving {
                 return;
             }
             let began = clock::now();
-            let Life { end, was_ready, is_blamed } = self.live(pool, worker, &mut closing).await;
+            let Life { end, was_ready, is_blamed } = self.live(pool, worker).await;
             let cause = match end {
                 Ended::Left => return,
                 Ended::Respawn => {
@@ -130,7 +124,7 @@ impl Supervisor {
                 continue;
             }
             let lived = was_ready && clock::now().duration_since(began) > Duration::from_secs(1);
-            if !self.pause(pool, worker, lived, &mut closing).await {
+            if !self.pause(pool, worker, lived).await {
                 return;
             }
         }
@@ -138,12 +132,7 @@ impl Supervisor {
 
     /// The first worker goes ahead: should a person have to approve the server, once is enough, and
     /// what it speaks has to be found out only once.
-    async fn wait_for_first(
-        &self,
-        pool: &Pool,
-        worker: &Worker,
-        closing: &mut watch::Receiver<Option<Instant>>,
-    ) {
+    async fn wait_for_first(&self, pool: &Pool, worker: &Worker) {
         let may_go = pool.status.until(|status| {
             // The first may have been let go: then the next one goes ahead.
             status.is_first(worker.number)
@@ -153,17 +142,12 @@ impl Supervisor {
         });
         tokio::select! {
             () = may_go => {}
-            _ = closing.changed() => {}
+            () = pool.closes() => {}
         }
     }
 
     /// One life of the worker.
-    async fn live(
-        &mut self,
-        pool: &Arc<Pool>,
-        worker: &Arc<Worker>,
-        closing: &mut watch::Receiver<Option<Instant>>,
-    ) -> Life {
+    async fn live(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>) -> Life {
         let (waits, has_process) = (pool.waits_for_client(worker), pool.settings.command.is_some());
         // A connection that nobody uses yet might be closed.
         if waits && !has_process && self.wait_for_client(pool, worker, &mut None).await.is_some() {
@@ -171,12 +155,12 @@ impl Supervisor {
         }
         let permit = tokio::select! {
             permit = Arc::clone(&pool.shared.starts).acquire_owned() => permit.ok(),
-            _ = closing.changed() => return Ended::Left.into(),
+            () = pool.closes() => return Ended::Left.into(),
         };
         worker.enter(State::Starting);
         let connected = tokio::select! {
             connected = pool.shared.connect.connect(&pool.shared.name, &pool.settings) => connected,
-            _ = closing.changed() => return Ended::Left.into(),
+            () = pool.closes() => return Ended::Left.into(),
         };
         let connected = match connected {
             Ok(connected) => connected,
@@ -211,7 +195,7 @@ impl Supervisor {
                 let drive = drive.insert(Drive::new(worker, pool, config, is_attributed, starting));
                 tokio::select! {
                     end = drive.run(&mut wire, &mut self.commands) => end,
-                    () = ended(&mut running) => End::Broken("it has ended".into()),
+                    () = ended(&mut running) => End::Broken(Broken::Exited),
                 }
             }
         };
@@ -227,7 +211,7 @@ impl Supervisor {
         if let Some(drive) = &mut drive {
             is_blamed = had_process && was_ready && !leaves && is_broken && drive.blame();
             drive.abandon(&match &end {
-                Ended::Failed(cause) if is_broken => cause.for_clients(pool),
+                Ended::Failed(cause) if is_broken => cause.for_clients(),
                 _ => "it was stopped".into(),
             });
         }
@@ -250,6 +234,7 @@ impl Supervisor {
             End::Respawn => Ended::Respawn,
             End::Fresh => Ended::Fresh,
             End::Refused(error) => Ended::Failed(Cause::Handshake(error, report)),
+            End::Lost(method, error) => Ended::Failed(Cause::Lost(method, error)),
             End::Broken(how) => Ended::Failed(Cause::Ended(how, report)),
         }
     }
@@ -269,7 +254,7 @@ impl Supervisor {
                     worker.enter(State::Starting);
                     return None;
                 }
-                () = ended(running) => return Some(End::Broken("it has ended".into())),
+                () = ended(running) => return Some(End::Broken(Broken::Exited)),
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return Some(End::Left),
                     Some(command) => turn_away(pool, command),
@@ -279,43 +264,39 @@ impl Supervisor {
     }
 
     /// Waits until the worker may be started again. `false` if it is to end instead.
-    async fn pause(
-        &mut self,
-        pool: &Arc<Pool>,
-        worker: &Arc<Worker>,
-        lived: bool,
-        closing: &mut watch::Receiver<Option<Instant>>,
-    ) -> bool {
+    async fn pause(&mut self, pool: &Arc<Pool>, worker: &Arc<Worker>, lived: bool) -> bool {
         // It was told to leave while it ended, and nobody else hears of that.
         if worker.state() == State::Leaving {
             return false;
         }
-        let pause = pause_before_next(pool, worker, lived);
-        if pause > SHORT_PAUSE {
+        let now = clock::now();
+        let pause = worker.starts().next(now, &pool.settings.restart, lived);
+        let until = pause.map(|pause| now + pause);
+        if pause.is_none_or(|pause| pause > SHORT_PAUSE) {
             worker.enter(State::Down);
-            pool.status.rests(worker.number, (pause < NEVER).then(|| clock::now() + pause));
+            pool.status.rests(worker.number, until);
             pool.give_up(worker);
         }
-        if pause > Duration::ZERO && !self.rest(pool, pause, closing).await {
+        if until != Some(now) && !self.rest(pool, until).await {
             return false;
         }
         worker.restarts.fetch_add(1, Ordering::Relaxed);
         true
     }
 
-    /// Waits out a pause. What is asked of the worker meanwhile goes elsewhere. `false` if it is to
-    /// end instead.
-    async fn rest(
-        &mut self,
-        pool: &Arc<Pool>,
-        pause: Duration,
-        closing: &mut watch::Receiver<Option<Instant>>,
-    ) -> bool {
-        let until = tokio::time::Instant::now() + pause;
+    /// Waits for this time, or for nothing. What is asked of the worker meanwhile goes elsewhere.
+    /// `false` if it is to end instead.
+    async fn rest(&mut self, pool: &Arc<Pool>, until: Option<Instant>) -> bool {
         loop {
+            let awaited = async {
+                match until {
+                    Some(at) => sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                () = sleep_until(until) => return true,
-                _ = closing.changed() => return false,
+                () = awaited => return true,
+                () = pool.closes() => return false,
                 command = self.commands.recv() => match command {
                     Some(Command::Leave(_)) | None => return false,
                     Some(command) => turn_away(pool, command),
@@ -332,15 +313,11 @@ impl Supervisor {
     }
 }
 
-/// Whether the two sides will not meet another time either.
-fn is_verdict(cause: &Cause) -> bool {
+/// Whether the two sides will not meet another time either. What was lost on its way says nothing of
+/// the server.
+const fn is_verdict(cause: &Cause) -> bool {
     use HandshakeError::{NoCommonRevision, Refused};
-    match cause {
-        Cause::Handshake(NoCommonRevision { .. }, _) => true,
-        // What was lost on its way says nothing of the server.
-        Cause::Handshake(Refused { error, .. }, _) => error.code != Code::UNAVAILABLE,
-        _ => false,
-    }
+    matches!(cause, Cause::Handshake(NoCommonRevision { .. } | Refused { .. }, _))
 }
 
 fn turn_away(pool: &Arc<Pool>, command: Command) {

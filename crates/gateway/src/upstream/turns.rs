@@ -98,16 +98,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    /// A generator of numbers that are the same for the same seed.
-    struct Dice(u64);
-
-    impl Dice {
-        fn below(&mut self, max: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
-            (self.0 >> 33) as usize % max
-        }
-    }
+    use crate::upstream::tests::dice::Dice;
 
     const TOOLS: [usize; 3] = [1, 2, 5];
     const WAIT_MAX: usize = 8;
@@ -123,8 +114,8 @@ mod tests {
                 (Instant::now(), [0; 3], [const { Vec::new() }; 3]);
             for call in 0..200_u32 {
                 now += Duration::from_millis(1);
-                let tool = dice.below(3);
-                match dice.below(5) {
+                let tool = dice.index(3);
+                match dice.index(5) {
                     0..=2 => match turns.ask(now, tool, (tool, call), WAIT_MAX) {
                         Asked::Taken(_) => running[tool] += 1,
                         Asked::Waits => queue[tool].push(call),

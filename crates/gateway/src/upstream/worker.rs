@@ -1,6 +1,5 @@
 //! A worker, as those see it who use it. Its loop is in `drive`.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use super::greeting::Greeting;
 use super::lane::LaneOf;
 use super::place::Place;
 use super::places::Places;
+use super::restart::Restarts;
 use super::status::StatusWatch;
 use super::subscriptions::Told;
 use crate::clock;
@@ -68,7 +68,7 @@ pub(crate) struct Worker {
     pub(crate) pid: AtomicU32,
     pub(crate) restarts: AtomicU32,
     /// When it was started again, within the window of the budget.
-    starts: Mutex<VecDeque<Instant>>,
+    starts: Mutex<Restarts>,
     /// Answers that came after their call had ended, or to no call at all.
     pub(crate) late: AtomicU64,
     /// Lines on its stdout that were no messages.
@@ -148,7 +148,7 @@ impl Worker {
             life: AtomicU32::new(0),
             told: Mutex::default(),
         };
-        worker.set_state(State::Starting);
+        worker.status.add(number);
         (Arc::new(worker), commands)
     }
 
@@ -158,7 +158,7 @@ impl Worker {
         self.starts().clone_from(&old.starts());
     }
 
-    pub(super) fn starts(&self) -> MutexGuard<'_, VecDeque<Instant>> {
+    pub(super) fn starts(&self) -> MutexGuard<'_, Restarts> {
         self.starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use mcplane::proto::version::Revision;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep;
 
 use super::fake::{Fake, Initialize, gateway, server, started};
@@ -29,41 +28,25 @@ fn answer(fake: &Fake, call: &Value) {
 }
 
 /// Calls the tool, and says who did.
-async fn call<R, W>(client: &mut Raw<R, W>, of: &str)
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+async fn call(client: &mut Raw, of: &str) {
     let params = json!({"name": "echo", "arguments": {"of": of}});
     client.request(1, "tools/call", params).await;
 }
 
 /// The client is asked this, and declines.
-async fn is_asked<R, W>(client: &mut Raw<R, W>, id: u32)
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+async fn is_asked(client: &mut Raw, id: u32) {
     let asked = client.hear().await;
     assert_eq!(asked["params"]["message"], format!("{id}?"), "{asked}");
     let result = json!({"action": "decline"});
     client.say(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
 }
 
-async fn hears_answer<R, W>(client: &mut Raw<R, W>, of: &str)
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+async fn hears_answer(client: &mut Raw, of: &str) {
     let heard = client.hear().await;
     assert_eq!(heard["result"]["content"][0]["text"], of, "{heard}");
 }
 
-async fn asking<R, W>(mut client: Raw<R, W>) -> Raw<R, W>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+async fn asking(mut client: Raw) -> Raw {
     client.initialize(json!({"elicitation": {}})).await;
     client
 }

@@ -1,10 +1,14 @@
 //! Servers that are real processes, and what their gateway says of them.
 
 mod asking;
+mod closing;
+pub(super) mod dice;
 mod fake;
+mod far;
 mod fresh;
 mod greeting;
 mod hops;
+mod losses;
 mod memory;
 mod raw;
 mod sides;

@@ -1,20 +1,20 @@
 //! A client that says what a test says.
 
 use mcplane::transport::Transport;
-use mcplane::transport::memory::pair;
+use mcplane::transport::memory::{Memory, pair};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::time::timeout;
 
 use super::LIMIT;
 use crate::gateway::Gateway;
 
-pub(super) struct Raw<R, W> {
-    lines: Lines<BufReader<R>>,
-    writer: W,
+pub(super) struct Raw {
+    lines: Lines<BufReader<<Memory as Transport>::Reader>>,
+    writer: <Memory as Transport>::Writer,
 }
 
-pub(super) fn raw(gateway: &Gateway) -> Raw<impl AsyncRead + Unpin, impl AsyncWrite + Unpin> {
+pub(super) fn raw(gateway: &Gateway) -> Raw {
     let (ours, theirs) = pair();
     let service = gateway.service();
     tokio::spawn(async move { service.serve(theirs).await });
@@ -22,7 +22,7 @@ pub(super) fn raw(gateway: &Gateway) -> Raw<impl AsyncRead + Unpin, impl AsyncWr
     Raw { lines: BufReader::new(reader).lines(), writer }
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Raw<R, W> {
+impl Raw {
     pub(super) async fn say(&mut self, message: Value) {
         self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::fake::{Fake, Initialize, server, started};
+use super::far::{Instead, far};
 use super::raw::{ask, raw};
-use super::{one, with};
+use super::{LIMIT, one, with};
 use crate::admin::ServerState;
 use crate::config::{Mode, Period, Speaks};
 use crate::gateway::Gateway;
@@ -104,6 +105,26 @@ async fn a_trial_that_broke_is_made_again_after_a_while() {
         }
     }
     gateway.close().await;
+}
+
+/// Whatever lost it on its way: the upstream has not said that it takes no older clients.
+#[tokio::test]
+async fn a_trial_that_was_lost_on_its_way_is_no_verdict() {
+    let busy = || Instead::Http("503 Service Unavailable", "retry-after: 0", "later");
+    let losses: [fn() -> Instead; 2] = [busy, || Instead::Nothing];
+    for loss in losses {
+        let server = far(Speaks::Auto, move |method| (method == "initialize").then(loss)).await;
+        let gateway = Gateway::start(with(server)).unwrap();
+        gateway.ready().await;
+        let mut troubles = gateway.troubles();
+        let mut client = raw(&gateway);
+        client.initialize(json!({})).await;
+        client.call(1).await;
+        assert!(client.hear().await["result"].is_object());
+        let told = timeout(LIMIT, troubles.next()).await.unwrap().unwrap();
+        assert!(told.contains("older clients are translated for"), "{told}");
+        gateway.close().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use mcplane::proto::version::Revision;
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep;
 
 use super::LIMIT;
@@ -17,13 +16,6 @@ use crate::gateway::Gateway;
 /// How long a connection takes to be open that a test does something before.
 const SLOW: Duration = Duration::from_millis(300);
 
-fn fake() -> Fake {
-    let fake = Fake::new(&["echo"]);
-    fake.state().capabilities =
-        json!({"tools": {}, "resources": {"subscribe": true}, "logging": {}});
-    fake
-}
-
 fn legacy() -> Server {
     server(Speaks::Revision(Revision::LATEST_LEGACY))
 }
@@ -33,13 +25,24 @@ fn other() -> Config {
     config(Server { args: vec!["again".into()], ..legacy() })
 }
 
-async fn client(gateway: &Gateway) -> Raw<impl AsyncRead + Unpin, impl AsyncWrite + Unpin> {
+/// A server that can be subscribed to and has log levels, a gateway where it is ready, and a client.
+async fn ready() -> (Fake, Gateway, Raw) {
+    let fake = Fake::new(&["echo"]);
+    fake.state().capabilities =
+        json!({"tools": {}, "resources": {"subscribe": true}, "logging": {}});
+    let gateway = started(&fake, legacy());
+    gateway.ready().await;
+    let client = client(&gateway).await;
+    (fake, gateway, client)
+}
+
+async fn client(gateway: &Gateway) -> Raw {
     let mut client = raw(gateway);
     client.initialize(json!({})).await;
     client
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Raw<R, W> {
+impl Raw {
     /// Asks for something that the gateway answers itself.
     async fn asks(&mut self, method: &str, key: &str, value: &str) {
         self.request(9, method, json!({key: value})).await;
@@ -74,10 +77,7 @@ async fn wants(fake: &Fake, connection: usize, uris: &[&str], level: Option<&str
 
 #[tokio::test]
 async fn a_server_that_is_taken_out_and_put_back_is_told_again() {
-    let fake = fake();
-    let gateway = started(&fake, legacy());
-    gateway.ready().await;
-    let mut client = client(&gateway).await;
+    let (fake, gateway, mut client) = ready().await;
     client.subscribe("x:1").await;
     client.set_level("info").await;
     wants(&fake, 0, &["x:1"], Some("info")).await;
@@ -93,10 +93,7 @@ async fn a_server_that_is_taken_out_and_put_back_is_told_again() {
 
 #[tokio::test]
 async fn what_changes_while_a_server_is_replaced_is_told_to_its_successor() {
-    let fake = fake();
-    let gateway = started(&fake, legacy());
-    gateway.ready().await;
-    let mut client = client(&gateway).await;
+    let (fake, gateway, mut client) = ready().await;
     client.subscribe("x:1").await;
     client.set_level("info").await;
     wants(&fake, 0, &["x:1"], Some("info")).await;
@@ -113,10 +110,8 @@ async fn what_changes_while_a_server_is_replaced_is_told_to_its_successor() {
 
 #[tokio::test]
 async fn of_two_clients_of_one_resource_one_may_end_while_it_is_replaced() {
-    let fake = fake();
-    let gateway = started(&fake, legacy());
-    gateway.ready().await;
-    let (mut alice, mut bob) = (client(&gateway).await, client(&gateway).await);
+    let (fake, gateway, mut alice) = ready().await;
+    let mut bob = client(&gateway).await;
     alice.subscribe("x:1").await;
     bob.subscribe("x:1").await;
     wants(&fake, 0, &["x:1"], None).await;
@@ -132,13 +127,10 @@ async fn of_two_clients_of_one_resource_one_may_end_while_it_is_replaced() {
 
 #[tokio::test]
 async fn what_is_wanted_before_a_server_is_ready_is_told_as_soon_as_it_is() {
-    let fake = fake();
-    let gateway = started(&fake, legacy());
-    gateway.ready().await;
+    let (fake, gateway, mut client) = ready().await;
     fake.state().opens_after = SLOW;
     // What it offered before stands in until it is ready.
     gateway.reload(other()).await.unwrap();
-    let mut client = client(&gateway).await;
     client.set_level("warning").await;
     client.subscribe("x:1").await;
     assert_eq!(fake.count("initialize"), 1, "it is not ready");
@@ -148,10 +140,7 @@ async fn what_is_wanted_before_a_server_is_ready_is_told_as_soon_as_it_is() {
 
 #[tokio::test]
 async fn a_server_that_comes_later_is_told_the_level_that_clients_want() {
-    let fake = fake();
-    let gateway = started(&fake, legacy());
-    gateway.ready().await;
-    let mut client = client(&gateway).await;
+    let (fake, gateway, mut client) = ready().await;
     client.set_level("notice").await;
     wants(&fake, 0, &[], Some("notice")).await;
     let mut both = config(legacy());
@@ -163,10 +152,8 @@ async fn a_server_that_comes_later_is_told_the_level_that_clients_want() {
 
 #[tokio::test]
 async fn a_level_that_nobody_wants_any_more_is_taken_back() {
-    let fake = fake();
-    let gateway = started(&fake, legacy());
-    gateway.ready().await;
-    let (mut alice, mut bob) = (client(&gateway).await, client(&gateway).await);
+    let (fake, gateway, mut alice) = ready().await;
+    let mut bob = client(&gateway).await;
     alice.set_level("debug").await;
     bob.set_level("error").await;
     wants(&fake, 0, &[], Some("debug")).await;
