@@ -30,7 +30,6 @@ use tokio::task::JoinSet;
 
 pub(crate) use alarm::sharpen;
 pub(crate) use arrival::{Course, Schedule, a_duration};
-pub use arrival::{DURATION_MAX, RATE_PER_S_MAX};
 pub(crate) use expect::{Check, Expect, fault};
 pub(crate) use mix::Kind;
 pub(crate) use session::{Outcome, Session};
