@@ -290,6 +290,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_its_flag() {
+        let shapes: Vec<_> = SHAPES.iter().map(|s| format!("--{}", s.field.key())).collect();
+        let shapes = shapes.join(", ");
+        for (line, others) in [
+            ("--seed 1", "--ladder-rate, --find-limit, a mix or a think time"),
+            ("--arrivals poisson", "--ladder-rate or --find-limit"),
+        ] {
+            let flag = line.split(' ').next().unwrap();
+            assert_eq!(complaint(line), format!("{flag}: it takes {shapes}, {others}"));
+        }
         for (line, words) in [
             ("--args {}", "--args: it takes --tool"),
             ("-n 1 -d 1s", "--requests: it cannot be used with --duration"),
@@ -297,14 +306,6 @@ mod tests {
             ("--rate 0", "--rate: got 0; it takes more than 0 to 1000000 calls/s"),
             ("--rate 1 --ramp 1..2", "--rate: it cannot be used with --ramp"),
             ("--rate 1 --ladder 1,2", "--ladder: it cannot be used with --rate"),
-            (
-                "--seed 1",
-                "--seed: it takes --rate, --burst, --ramp, --ladder-rate, --find-limit, a mix or a think time",
-            ),
-            (
-                "--arrivals poisson",
-                "--arrivals: it takes --rate, --burst, --ramp, --ladder-rate or --find-limit",
-            ),
             ("--find-limit errors=0 -c 2,64", "--find-limit: it takes one --concurrency, got 2"),
             ("--ladder-rate 5,9 -c 2,4", "--ladder-rate: it takes one --concurrency, got 2"),
             ("--ladder 1 -c 2", "--ladder: it cannot be used with --concurrency"),
