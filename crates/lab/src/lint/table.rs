@@ -1,8 +1,8 @@
 //! Rows of figures in base units (seconds, per second, bytes, per cent), and what follows from them.
 
 use super::figure::{self, Figure};
+use super::finding::{COLUMNS_MAX, LintError, ROWS_MAX, SIDES_MAX};
 use super::name::{Column, Dimension, Quantity, Unit, unit_of};
-use super::{COLUMNS_MAX, LintError, ROWS_MAX, SIDES_MAX};
 
 /// A table as it was read.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 //! Counts that must add up, shares of a whole, and what is never below zero.
 
-use super::{Found, finding, show};
-use crate::lint::Severity::{Doubtful, Impossible, Unclear};
+use super::found::{Found, finding};
+use super::show;
 use crate::lint::figure::Figure;
+use crate::lint::finding::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::name::{Column, Quantity, words};
 use crate::lint::table::{Row, Side, Table};
 

@@ -1,7 +1,8 @@
 //! Units: missing, off by a thousand, of batches, or of no known operation.
 
-use super::{Found, finding, show};
-use crate::lint::Severity::{Doubtful, Impossible, Unclear};
+use super::found::{Found, finding};
+use super::show;
+use crate::lint::finding::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::name::{Dimension, Quantity, unit_of, words};
 use crate::lint::table::{Row, Side, Table};
 
