@@ -82,7 +82,7 @@ impl Trial {
 }
 
 impl Side {
-    /// Runs one slice; gives the reason if it broke.
+    /// Runs one slice; returns the reason if it broke.
     async fn take(&mut self, fleet: &mut Fleet, phase: impl FnOnce() -> Phase) -> Option<String> {
         let before = fleet.gauge.begin();
         let seconds = self.total.seconds.take();

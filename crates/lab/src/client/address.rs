@@ -251,7 +251,7 @@ mod tests {
             assert!(error.contains(part) && error.contains(text), "{error}");
         }
         let malformed = Address::parse("http://", false).unwrap_err();
-        assert!(!malformed.contains("--"), "that is no command: {malformed}");
+        assert!(!malformed.contains("--"), "that is not a command: {malformed}");
         assert!(Address::parse("ws://a", true).unwrap_err().contains("--transport"));
         let secret = Address::parse("http://me:hunter2@a/", false).unwrap_err();
         assert!(secret.contains("--header") && !secret.contains("hunter2"), "{secret}");

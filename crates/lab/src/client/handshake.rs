@@ -175,7 +175,7 @@ async fn shake(site: &mut Site, opening: &Opening) -> Result<(Connection, Peer),
     }
 }
 
-/// Why hands were not shaken.
+/// Why the handshake failed.
 enum Unshaken {
     /// The HTTP endpoint takes no such request (400, 404, 405): it may be one of HTTP+SSE.
     NotHere(String),
@@ -189,7 +189,7 @@ impl From<String> for Unshaken {
     }
 }
 
-/// What the probe told.
+/// What the probe found.
 enum Probe {
     Modern(Peer),
     /// Answered, and not as a server of 2026-07-28 does.

@@ -1,4 +1,4 @@
-//! What a rule says of a table, and why there is none to look at.
+//! What a rule says of a table, and why a text has none.
 
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ pub enum LintError {
     #[error("it begins like JSON and is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// It is a result of ours that cannot be read.
-    #[error("it is no result of `mcplane bench` or `mcplane compare`: {0}")]
+    #[error("it is not a result of `mcplane bench` or `mcplane compare`: {0}")]
     Result(#[from] Unread),
     /// A table has more than [`ROWS_MAX`] rows, [`COLUMNS_MAX`] columns or [`SIDES_MAX`] sides.
     #[error(

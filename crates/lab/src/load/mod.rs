@@ -191,7 +191,7 @@ impl Fleet {
         Self { sessions, gauge: Gauge::new(pids) }
     }
 
-    /// Runs one phase on every session, all on this thread. Gives what they saw, and why the phase
+    /// Runs one phase on every session, all on this thread. Returns what they saw, and why the phase
     /// broke off, if it did.
     pub(crate) async fn run(&mut self, phase: Phase) -> (Total, Option<String>) {
         let phase = Arc::new(phase);

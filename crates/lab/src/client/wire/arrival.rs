@@ -5,7 +5,7 @@ use std::io;
 use bytes::Bytes;
 use mcplane_proto::Message;
 
-/// What has come.
+/// What has arrived.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// A message.
@@ -14,7 +14,7 @@ pub(crate) enum Arrival {
     Over(i64),
     /// The same, and why.
     Failed(i64, Lost),
-    /// Something that is no message.
+    /// Something that is not a message.
     Noise(String),
 }
 
@@ -43,7 +43,7 @@ impl Broken {
         Self::Why(format!("reading failed: {error}"))
     }
 
-    /// The sentence about it.
+    /// It in a sentence.
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Closed => "the server closed its output".to_owned(),

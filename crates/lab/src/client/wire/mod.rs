@@ -147,7 +147,7 @@ impl Wire {
         }
     }
 
-    /// Sends a message that nothing answers. Gives the number that its exchange has over HTTP.
+    /// Sends a message that nothing answers. Returns the number that its exchange has over HTTP.
     fn post(&mut self, message: Vec<u8>) -> i64 {
         let id = self.reserve_ids(1);
         let exchange = Exchange { id, asks: false };
@@ -238,7 +238,7 @@ impl Wire {
         first
     }
 
-    /// The first thing that was no message, if there was one.
+    /// The first thing that was not a message, if there was one.
     pub(crate) fn noise(&self) -> Option<&str> {
         self.noise.as_deref()
     }

@@ -55,7 +55,7 @@ fn balance(side: &Side<'_>, found: &mut Found) {
         _ => return,
     };
     let differs = (sent.value - parts).abs() > 0.5 * sent.step.max(1.0);
-    // A failure that is counted twice is none that is missing.
+    // A failure that is counted twice is not missing.
     if differs && !(side.table.machine && side.errors() > 0.0) {
         let numbers = format!("sent {}, {names} {}", show::number(sent.value), show::number(parts));
         let why = "Every call that was sent was answered, lost, or is still to be accounted for.";

@@ -105,7 +105,7 @@ fn too_small(side: &Side<'_>, found: &mut Found) {
     }
 }
 
-/// Operations of which everybody knows what they take: words, and seconds from and to.
+/// Operations whose usual time is well known: words, and seconds from and to.
 const KNOWN: [(&[&str], f64, f64); 4] = [
     (&["no", "op", "function"], 1e-10, 10e-6),
     (&["empty", "function"], 1e-10, 10e-6),
