@@ -84,7 +84,7 @@ fn without_a_server_the_usage_is_shown() {
         (&["inspect", "my-server"], "mcplane inspect -- my-server"),
         (
             &["inspect", "gopher://localhost:1"],
-            "`gopher://localhost:1` is no address: the scheme `gopher` is unknown",
+            "`gopher://localhost:1` is not an address: the scheme `gopher` is unknown",
         ),
         (&["inspekt"], "inspect"),
         (&[], "Usage"),

@@ -87,7 +87,7 @@ fn a_gateway_at_any_kind_of_address() {
         assert_eq!(text(called.unwrap()), "42", "{ended}");
     }
     let ended = gateway.beside(&[], &["connect", "localhost:1"], "").code(1);
-    let told = "`localhost:1` is no address: the scheme is missing; write http://";
+    let told = "`localhost:1` is not an address: the scheme is missing; write http://";
     assert!(ended.stderr.contains(told), "{ended}");
 }
 

@@ -238,11 +238,11 @@ fn a_wrong_url_is_told_with_what_was_expected() {
         ),
         (
             "[servers.a]\nurl = 'ftp://x'",
-            "2:7 servers.a.url: `ftp://x` is no address: the scheme `ftp` is unknown; write http://HOST[:PORT]/PATH, https://HOST[:PORT]/PATH, ws://HOST[:PORT]/PATH, wss://HOST[:PORT]/PATH, tcp://HOST:PORT, unix:PATH, stdio",
+            "2:7 servers.a.url: `ftp://x` is not an address: the scheme `ftp` is unknown; write http://HOST[:PORT]/PATH, https://HOST[:PORT]/PATH, ws://HOST[:PORT]/PATH, wss://HOST[:PORT]/PATH, tcp://HOST:PORT, unix:PATH, stdio",
         ),
         (
             "[servers.a]\nurl = 'tcp://x'",
-            "2:7 servers.a.url: `tcp://x` is no address: the port is missing; write tcp://HOST:PORT",
+            "2:7 servers.a.url: `tcp://x` is not an address: the port is missing; write tcp://HOST:PORT",
         ),
         (
             "[servers.a]\nurl = 'http://x'\ncwd = '/'",

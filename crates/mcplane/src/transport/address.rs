@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 /// let error = "tcp://localhost".parse::<Address>().unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "`tcp://localhost` is no address: the port is missing; write tcp://HOST:PORT"
+///     "`tcp://localhost` is not an address: the port is missing; write tcp://HOST:PORT"
 /// );
 /// # mcplane::Result::<()>::Ok(())
 /// ```
@@ -147,7 +147,7 @@ impl FromStr for Address {
     }
 }
 
-/// The scheme that a text begins with. A name before a port is none.
+/// The scheme that a text begins with. A name before a port is not a scheme.
 fn scheme(text: &str) -> Option<&'static Scheme> {
     let (name, rest) = text.split_once(':')?;
     let is_port = !name.eq_ignore_ascii_case("unix")
@@ -164,7 +164,7 @@ fn wrong(text: &str, why: &str, form: &str) -> Error {
     // Keys are found in URLs.
     #[cfg(feature = "client")]
     let text = mcplane_process::mask_urls(text);
-    Error::misuse(format!("`{text}` is no address: {why}; write {form}"))
+    Error::misuse(format!("`{text}` is not an address: {why}; write {form}"))
 }
 
 fn http(text: &str, _: &str) -> Result<Address, String> {

@@ -129,7 +129,7 @@ fn what_cannot_be_taken_over_is_told() {
         ),
         (
             r#"{"a": {"url": "gopher://x"}}"#,
-            "must be mended: servers.a.url: `gopher://x` is no address: the scheme `gopher` is unknown; write http://HOST[:PORT]/PATH, https://HOST[:PORT]/PATH, ws://HOST[:PORT]/PATH, wss://HOST[:PORT]/PATH, tcp://HOST:PORT, unix:PATH, stdio",
+            "must be mended: servers.a.url: `gopher://x` is not an address: the scheme `gopher` is unknown; write http://HOST[:PORT]/PATH, https://HOST[:PORT]/PATH, ws://HOST[:PORT]/PATH, wss://HOST[:PORT]/PATH, tcp://HOST:PORT, unix:PATH, stdio",
         ),
     ] {
         let (_, notes) = imported(&format!("{{\"mcpServers\": {json}}}"));
