@@ -93,7 +93,7 @@ pub struct ModeArgs {
     pub transports: bool,
     /// Run the command, and what it starts, under a profiler, and write a flame graph and a table of
     /// functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a run
-    /// are no results
+    /// are not results
     #[arg(long, value_enum, value_name = "cpu|heap|stages")]
     pub profile: Option<Profiled>,
     /// Folder for them and for what the profiler wrote [default: mcplane-profile]

@@ -179,7 +179,7 @@ fn publish(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
     to_stdout(&contest.to_text(columns())).context("cannot write to stdout")
 }
 
-/// How wide the terminal is; what is no terminal has 80 columns.
+/// How wide the terminal is; what is not a terminal has 80 columns.
 fn columns() -> usize {
     terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| width.0.into())
 }

@@ -137,7 +137,7 @@ mod tests {
             ("unix:", false),
         ] {
             let reached = connect(Client::builder("test", "1"), text, &ReachArgs::default()).await;
-            let Err(Unreached::Usage(why)) = reached else { panic!("{text} is no address") };
+            let Err(Unreached::Usage(why)) = reached else { panic!("{text} is not an address") };
             assert!(why.contains(text), "{why}");
             assert_eq!(why.contains("mcplane inspect --"), is_hinted, "{why}");
         }
