@@ -282,5 +282,5 @@ fn compressed_results_and_campaigns_are_read_as_they_are() {
     let own = file("one.json");
     fs::write(&own, result()).unwrap();
     let ended = mcplane(&["lint", &format!("{}#a", own.display())], LIMIT).code(2);
-    assert!(ended.stderr.contains("is no campaign"), "{ended}");
+    assert!(ended.stderr.contains("is not a campaign"), "{ended}");
 }

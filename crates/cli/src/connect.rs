@@ -101,7 +101,7 @@ impl Open {
 }
 
 /// Passes on what the client says. What it says behind an `initialize` waits for the answer, since
-/// it belongs to a session that is not there before.
+/// it belongs to a session that does not exist before.
 async fn ask<R, W>(client: &mut Passing<R, W>, open: &Open) -> std::io::Result<()>
 where
     R: AsyncRead + Unpin,
@@ -158,7 +158,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Passing<R, W> {
         Ok(())
     }
 
-    /// Passes lines on up to the one that `is_last` says so of; `false` if the stream ends before.
+    /// Passes lines on up to the one that `is_last` accepts; `false` if the stream ends before.
     async fn until(&mut self, is_last: impl Fn(&Message) -> bool) -> std::io::Result<bool> {
         loop {
             while let Some(line) = self.line() {

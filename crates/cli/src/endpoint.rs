@@ -22,7 +22,7 @@ pub struct EndpointArgs {
 /// A gateway, and how it was found.
 pub struct Found {
     pub url: String,
-    /// For errors: who said so.
+    /// For errors: where the URL comes from.
     pub by: &'static str,
 }
 
@@ -50,7 +50,7 @@ impl Found {
     /// Connects to the endpoint, with the token of `MCPLANE_TOKEN` where one can be shown.
     ///
     /// # Errors
-    /// The URL is none, or nobody answers there.
+    /// The URL is invalid, or nothing answers there.
     pub async fn dial(&self) -> anyhow::Result<Dialed> {
         let address = Address::with_scheme(&self.url)?;
         if matches!(address, Address::Stdio) {

@@ -49,7 +49,7 @@ pub struct GateArgs {
     pub json: Option<PathBuf>,
 }
 
-/// Judges, prints, and gives the exit code.
+/// Judges, prints, and returns the exit code.
 ///
 /// # Errors
 /// None: what cannot be read or written has an exit code of its own.

@@ -12,7 +12,7 @@ pub const RESULT_BYTES_MAX: u64 = 64 << 20;
 /// The text of a file, which may be compressed with gzip; `-` is standard input.
 ///
 /// # Errors
-/// When it cannot be read, is no UTF-8, or is longer than `bytes_max`.
+/// When it cannot be read, is not UTF-8, or is longer than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<String> {
     let source: &mut dyn Read =
         if path == Path::new("-") { &mut io::stdin() } else { &mut fs::File::open(path)? };
@@ -34,7 +34,7 @@ pub fn results(path: &Path) -> io::Result<Vec<(String, String)>> {
     let (wanted, all) = match (wanted, results::campaign(&text)) {
         (None, None) => return Ok(vec![(shown, text)]),
         (Some(_), None) => {
-            let why = format!("{file} is no campaign: it holds one result, without a name");
+            let why = format!("{file} is not a campaign: it holds one result, without a name");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         (wanted, Some(all)) => (wanted.unwrap_or("*"), all),

@@ -19,8 +19,8 @@ use crate::report::{to_stdout, write_json};
 #[derive(Args, Debug)]
 pub struct LintArgs {
     /// What to audit: the JSON of `mcplane bench`, other JSON, CSV or Markdown with named columns;
-    /// `-` is standard input. It may be compressed (`.gz`), and a campaign of results (`FILE.jsonl.gz`), of
-    /// which `FILE.jsonl.gz#NAME` is one
+    /// `-` is standard input. It may be compressed (`.gz`), and a campaign of results (`FILE.jsonl.gz`),
+    /// one of them as `FILE.jsonl.gz#NAME`
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print the findings as JSON

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use clap::Args;
-use mcplane_lab::spec::{Field, Places, Spec, SpecError, calls_or_time, duration};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use mcplane_lab::spec::{
+    Field, Places, SHAPES, ShapeField, Spec, SpecError, calls_or_time, duration,
+};
 use mcplane_lab::{Error, Shape, Spacing, Until};
 use serde_json::value::RawValue;
 
@@ -17,19 +19,13 @@ pub struct LoadArgs {
     /// Arguments of the tool; by default built from its input schema
     #[arg(long, value_name = "JSON", value_parser = raw_json)]
     pub args: Option<RawJson>,
-    /// Calls in flight per session; a list measures each in turn [default: 1,32]. With --rate, --burst
-    /// or --ramp at most so many [default: 1024 over all sessions]
+    /// Calls in flight per session; a list measures each in turn [default: 1,32]. In an open
+    /// loop at most so many [default: 1024 over all sessions]
     #[arg(long, short, value_name = "N", value_delimiter = ',')]
     pub concurrency: Vec<usize>,
-    /// Open loop: begin so many calls per second, whether others have ended or not
-    #[arg(long, value_name = "N")]
-    pub rate: Option<f64>,
-    /// Open loop: begin so many calls at once every so often
-    #[arg(long, value_name = "N/TIME", value_parser = Shape::burst)]
-    pub burst: Option<Shape>,
-    /// Open loop: begin calls at a rate that goes from one to another over the run
-    #[arg(long, value_name = "N..N", value_parser = Shape::ramp)]
-    pub ramp: Option<Shape>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show it")]
+    pub shape: ShapeArgs,
     /// How the calls of an open loop are spread: evenly, or as many callers do who do not know of
     /// each other [default: constant]
     #[arg(long, value_name = "constant|poisson")]
@@ -67,6 +63,37 @@ pub struct LoadArgs {
     pub pin: Option<usize>,
 }
 
+/// How the rate of an open loop goes: an option for each of [`SHAPES`].
+#[derive(Clone, Debug, Default)]
+pub struct ShapeArgs(Vec<Shape>);
+
+impl Args for ShapeArgs {
+    fn augment_args(command: Command) -> Command {
+        let option = |shape: &ShapeField| {
+            let (name, read) = (shape.field.key(), shape.read);
+            let option = Arg::new(name).long(name).value_name(shape.syntax.form);
+            option.help(shape.about).value_parser(move |text: &str| read(text))
+        };
+        command.args(SHAPES.iter().map(option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ShapeArgs {
+    fn from_arg_matches(given: &ArgMatches) -> Result<Self, clap::Error> {
+        let shape = |shape: &ShapeField| given.get_one::<Shape>(shape.field.key()).copied();
+        Ok(Self(SHAPES.iter().filter_map(shape).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, given: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(given)?;
+        Ok(())
+    }
+}
+
 /// JSON text as it was typed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -75,13 +102,10 @@ pub struct RawJson(Box<RawValue>);
 impl LoadArgs {
     /// The load as a part of a spec.
     pub fn spec(&self) -> Spec {
-        Spec {
+        let spec = Spec {
             tool: self.tool.clone(),
             args: self.args.clone().map(|json| json.0),
             concurrency: self.concurrency.clone(),
-            rate: self.rate,
-            burst: self.burst,
-            ramp: self.ramp,
             arrivals: self.arrivals,
             seed: self.seed,
             requests: self.requests,
@@ -94,7 +118,8 @@ impl LoadArgs {
             settle: self.settle,
             pin: self.pin,
             ..Spec::default()
-        }
+        };
+        self.shape.0.iter().fold(spec, |spec, shape| spec.shaped(*shape))
     }
 }
 

@@ -17,6 +17,8 @@
 mod bench;
 mod compare;
 mod connect;
+#[cfg(test)]
+mod documents;
 mod endpoint;
 mod fixture;
 mod gate;

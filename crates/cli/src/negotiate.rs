@@ -24,7 +24,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long the gateway may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is needed, and of whom.
+/// What is needed, and from which gateway.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("need").required(true).multiple(true)
     .args(["tools", "prompts", "resources", "revision", "min_versions"]))]

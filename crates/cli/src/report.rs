@@ -156,7 +156,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes every form that was asked for, and the whole as JSON: files first, then stdout. Gives
+    /// Writes every form that was asked for, and the whole as JSON: files first, then stdout. Returns
     /// whether stdout has been written to.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ pub fn say(text: &str) {
 }
 
 /// Writes to stderr. A reader that has gone away must change no exit code, and `eprint!` panics.
-/// Whatever a server has put into the text commands no terminal.
+/// Nothing that a server has put into the text can command the terminal.
 pub fn to_stderr(text: &str) {
     // There is nowhere left to say that it failed.
     let _ = io::stderr().lock().write_all(page(text).as_bytes());

@@ -128,7 +128,7 @@ async fn serve(
         telling.abort();
         gateway.close().await;
     };
-    // Who asks a second time does not want to wait.
+    // Whoever asks a second time does not want to wait.
     let twice = async {
         twice.next().await;
         twice.next().await;
@@ -272,7 +272,7 @@ async fn reload(
         changes.changed().await;
         let outcome = match load_again(&path).await {
             Ok(config) if config.servers.is_empty() && !gateway.config().servers.is_empty() => {
-                // Half-written, most likely; who means it has another way to say so.
+                // Half-written, most likely; whoever means it has another way to say so.
                 Err(anyhow::anyhow!(
                     "there are no servers in {}; set `disabled` for those that are not wanted, or \
                      stop the gateway",

@@ -12,6 +12,7 @@ use crate::client::{Address, Remote};
 use crate::ladder::Steps;
 use crate::load::Template;
 use crate::plan::{Plan, open_in_flight};
+use crate::results::shape::Rate;
 use crate::results::{Arrivals, Shape};
 use crate::spec::{Field, OPEN, OverHttp, Profiled, Spec, SpecError, TargetSpec, ToolSpec, Until};
 use crate::verdict::Assertions;
@@ -28,14 +29,11 @@ const SEARCHES: &[Field] = &[Field::LadderRate, Field::FindLimit];
 /// Fields that make no sense beside others.
 const APART: &[(Field, &[Field])] = {
     use Field::{
-        Args, Assert, Burst, ColdStart, Concurrency, Distinct, Duration, Era, FindLimit, Ladder,
-        LadderRate, NoCheck, Profile, Ramp, Rate, Requests, Sessions, Targets, Tool, Tools,
-        Transports,
+        Args, Assert, ColdStart, Concurrency, Distinct, Duration, Era, FindLimit, Ladder,
+        LadderRate, NoCheck, Profile, Requests, Sessions, Targets, Tool, Tools, Transports,
     };
     &[
         (Requests, &[Duration]),
-        (Rate, &[Burst, Ramp]),
-        (Burst, &[Ramp]),
         (Ladder, &[LadderRate, FindLimit, ColdStart, Concurrency]),
         (LadderRate, &[FindLimit, ColdStart]),
         (FindLimit, &[ColdStart, Assert]),
@@ -234,7 +232,7 @@ impl Spec {
     /// When calls are meant to begin, unless that depends on others.
     fn arrivals(&self) -> Option<Arrivals> {
         // A search has rates of its own.
-        let searched = self.first_of(SEARCHES).map(|_| Shape::Rate { per_s: 1.0 });
+        let searched = self.first_of(SEARCHES).map(|_| Shape::Rate(Rate { per_s: 1.0 }));
         let shape = self.shape().or(searched)?;
         let seed = self.seed.unwrap_or_else(|| Plan::default().seed);
         Some(Arrivals { shape, spacing: self.arrivals.unwrap_or_default(), seed })
@@ -261,6 +259,10 @@ impl Spec {
             if let Some(other) = self.first_of(others) {
                 return Err(SpecError::apart(*field, other));
             }
+        }
+        let mut shapes = OPEN.iter().filter(|field| self.has(**field));
+        if let (Some(one), Some(other)) = (shapes.next(), shapes.next()) {
+            return Err(SpecError::apart(*one, *other));
         }
         if let (Some(mode), Some(other)) =
             (self.first_of(MODES), self.first_of(&[OPEN, &[Field::Transports]].concat()))
@@ -378,6 +380,7 @@ impl TargetSpec {
 mod tests {
     use super::*;
     use crate::results::Think;
+    use crate::results::shape::Burst;
     use crate::spec::parse;
 
     /// What a file asks for, or a complaint about it.
@@ -404,7 +407,7 @@ mod tests {
             (&[1, 8][..], true, false)
         );
         assert_eq!(spec.args.as_ref().unwrap().get(), r#"{"message":"a","n":1.0}"#);
-        let burst = Shape::Burst { calls: 50, every_ns: 1_000_000_000 };
+        let burst = Burst { calls: 50, every_ns: 1_000_000_000 };
         assert_eq!((spec.burst, spec.warmup), (Some(burst), Some(Until::Calls(7))));
         let (Mode::Loads(plans), targets) = spec.asked().unwrap() else { panic!("{spec:?}") };
         assert_eq!(plans.iter().map(|plan| plan.concurrency).collect::<Vec<_>>(), [1, 8]);

@@ -167,6 +167,7 @@ impl Ladder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::shape::Rate;
     use crate::results::{Arrivals, Shape, Spacing};
 
     #[test]
@@ -176,13 +177,16 @@ mod tests {
         let loads: Vec<_> = plans.iter().map(|(load, plan)| (*load, plan.concurrency)).collect();
         assert_eq!(loads, [(2.0, 1), (4.0, 2), (16.0, 8)]);
         let rates = Steps::Rate(vec![200.0, 100.0]).plans(&plan).unwrap();
-        let slow =
-            Arrivals { shape: Shape::Rate { per_s: 100.0 }, spacing: Spacing::Constant, seed: 0 };
+        let slow = Arrivals {
+            shape: Shape::Rate(Rate { per_s: 100.0 }),
+            spacing: Spacing::Constant,
+            seed: 0,
+        };
         assert_eq!(rates[0].1.arrivals, Some(slow));
         let random = Arrivals { spacing: Spacing::Poisson, seed: 7, ..slow };
         let plan = Plan { arrivals: Some(random), ..plan };
         let rates = Steps::Rate(vec![200.0]).plans(&plan).unwrap();
-        let shape = Shape::Rate { per_s: 200.0 };
+        let shape = Shape::Rate(Rate { per_s: 200.0 });
         assert_eq!(rates[0].1.arrivals, Some(Arrivals { shape, ..random }));
         for (wrong, field) in [
             (Steps::Concurrency(vec![]), Field::Ladder),

@@ -7,7 +7,7 @@
 //! spec ─► plan ─► target (open, list tools) ─► choose ─► validate ─► warm up ─► slices of target and floor ─► report
 //! ```
 //!
-//! Arrows go one way: everything knows `results`, and `results` knows nobody but `stats` and `text`. The
+//! Arrows go one way: everything knows `results`, and `results` knows only `stats` and `text`. The
 //! engine (`plan` to `run`) fills them; `verdict`, `report` and `lint` read them.
 //!
 //! # Layout, in reading order

@@ -162,7 +162,7 @@ impl<'a> Probing<'a> {
     }
 
     /// Waits until the server has done, or thrown away, what a rate that was too high has left with
-    /// it: calls that nobody waits for any more would be in the way of the next probe. Gives whether
+    /// it: calls that nobody waits for any more would be in the way of the next probe. Returns whether
     /// it has.
     #[allow(clippy::cast_precision_loss, reason = "a latency needs three digits")]
     async fn rest(&mut self) -> bool {
@@ -181,7 +181,7 @@ impl<'a> Probing<'a> {
         true
     }
 
-    /// Gives the reason why it ended early, if it did.
+    /// Returns the reason why it ended early, if it did.
     async fn search(&mut self, search: &mut Search) -> Option<String> {
         while let Some(rate) = search.next() {
             let (mut trial, mut probe) = self.probe(rate).await;
@@ -305,7 +305,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// Searches for a capacity; gives what was found and how many rates were tried.
+    /// Searches for a capacity; returns what was found and how many rates were tried.
     fn search(reached: f64, capacity: f64) -> (Search, usize) {
         let (mut search, mut tried) = (Search::from(reached), 0);
         while let Some(rate) = search.next() {

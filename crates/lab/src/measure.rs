@@ -82,7 +82,7 @@ impl Trial {
 }
 
 impl Side {
-    /// Runs one slice; gives the reason if it broke.
+    /// Runs one slice; returns the reason if it broke.
     async fn take(&mut self, fleet: &mut Fleet, phase: impl FnOnce() -> Phase) -> Option<String> {
         let before = fleet.gauge.begin();
         let seconds = self.total.seconds.take();
@@ -200,6 +200,7 @@ fn cut(plan: &Plan) -> Vec<Until> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::shape::Ramp;
     use crate::results::{Arrivals, Shape, Spacing};
 
     fn calls(concurrency: usize, calls: u64) -> Vec<u64> {
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_schedule_of_an_open_loop_goes_on_from_slice_to_slice() {
-        let shape = Shape::Ramp { from_per_s: 0.0, to_per_s: 100.0 };
+        let shape = Shape::Ramp(Ramp { from_per_s: 0.0, to_per_s: 100.0 });
         let arrivals = Some(Arrivals { shape, spacing: Spacing::Constant, seed: 0 });
         for (until, slices) in [
             (Until::Elapsed(Duration::from_secs(3)), 1),

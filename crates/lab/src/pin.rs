@@ -9,7 +9,7 @@ pub(crate) use os::Affinity;
 /// without a core, where it is.
 ///
 /// # Errors
-/// [`Error::Spec`] when the core is none of those that this process may use; [`Error::Machine`]
+/// [`Error::Spec`] when this process may not use the core; [`Error::Machine`]
 /// when none can be chosen here.
 pub fn pinned<T>(cpu: Option<usize>, work: impl FnOnce() -> T) -> Result<T, Error> {
     let before = pin(cpu)?;
@@ -20,7 +20,7 @@ pub fn pinned<T>(cpu: Option<usize>, work: impl FnOnce() -> T) -> Result<T, Erro
     Ok(value)
 }
 
-/// Keeps this thread, and what it starts from now on, on this core; gives the cores that it had.
+/// Keeps this thread, and what it starts from now on, on this core; returns the cores that it had.
 pub(crate) fn pin(cpu: Option<usize>) -> Result<Option<Affinity>, Error> {
     let Some(cpu) = cpu else { return Ok(None) };
     match os::pin(cpu) {

@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 
 use crate::client::{Opening, Speak};
 use crate::load::{Course, NUMBER, Template, a_duration};
-pub use crate::load::{DURATION_MAX, RATE_PER_S_MAX};
+use crate::results::shape::Rate;
 use crate::results::{Arrivals, Shape, Think};
+pub use crate::results::{DURATION_MAX, RATE_PER_S_MAX};
 use crate::spec::{Field, SpecError, Until};
 
 /// Most calls in flight per session. More would measure our own queue, not the server.
@@ -121,7 +122,7 @@ impl Plan {
     pub(crate) fn at(&self, per_s: f64) -> Self {
         let spread = self.arrivals.map(|arrivals| (arrivals.spacing, arrivals.seed));
         let (spacing, seed) = spread.unwrap_or_default();
-        let arrivals = Some(Arrivals { shape: Shape::Rate { per_s }, spacing, seed });
+        let arrivals = Some(Arrivals { shape: Shape::Rate(Rate { per_s }), spacing, seed });
         Self { arrivals, ..self.clone() }
     }
 
@@ -196,6 +197,7 @@ fn in_range(field: Field, value: usize, max: usize) -> Result<(), SpecError> {
 mod tests {
     use super::*;
     use crate::results::Spacing;
+    use crate::results::shape::{Burst, Ramp};
 
     fn raw(json: &str) -> Option<Box<RawValue>> {
         Some(RawValue::from_string(json.to_owned()).unwrap())
@@ -217,15 +219,15 @@ mod tests {
             ..plan()
         };
         let even = Spacing::Constant;
-        let burst = |calls, every_ns| Shape::Burst { calls, every_ns };
+        let burst = |calls, every_ns| Shape::Burst(Burst { calls, every_ns });
         for (field, wrong) in [
             (Field::Concurrency, Plan { concurrency: 0, ..plan() }),
             (Field::Concurrency, Plan { concurrency: CONCURRENCY_MAX + 1, ..plan() }),
-            (Field::Rate, open(Shape::Rate { per_s: 0.0 }, even)),
-            (Field::Rate, open(Shape::Rate { per_s: f64::NAN }, even)),
-            (Field::Rate, open(Shape::Rate { per_s: 2e6 }, Spacing::Poisson)),
-            (Field::Ramp, open(Shape::Ramp { from_per_s: 0.0, to_per_s: 0.0 }, even)),
-            (Field::Ramp, open(Shape::Ramp { from_per_s: -1.0, to_per_s: 9.0 }, even)),
+            (Field::Rate, open(Shape::Rate(Rate { per_s: 0.0 }), even)),
+            (Field::Rate, open(Shape::Rate(Rate { per_s: f64::NAN }), even)),
+            (Field::Rate, open(Shape::Rate(Rate { per_s: 2e6 }), Spacing::Poisson)),
+            (Field::Ramp, open(Shape::Ramp(Ramp { from_per_s: 0.0, to_per_s: 0.0 }), even)),
+            (Field::Ramp, open(Shape::Ramp(Ramp { from_per_s: -1.0, to_per_s: 9.0 }), even)),
             (Field::Burst, open(burst(0, 1_000_000_000), even)),
             (Field::Burst, open(burst(1, 0), even)),
             (Field::Arrivals, open(burst(1, 1_000_000_000), Spacing::Poisson)),

@@ -19,7 +19,7 @@ use crate::rig::{Rig, Subject};
 /// nothing else, outside of any async runtime.
 ///
 /// # Errors
-/// [`Error`] says why there is nothing to report. Failed calls are no error: they are counted.
+/// [`Error`] says why there is nothing to report. Failed calls are not an error: they are counted.
 pub fn run(
     plan: &Plan,
     target: &Target,

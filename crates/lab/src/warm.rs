@@ -64,7 +64,7 @@ fn window(plan: &Plan, start: Duration, index: usize) -> (Until, Option<Schedule
             (Until::Calls(calls), schedule)
         }
         Until::Elapsed(base) => {
-            let least = plan.arrivals.map(|arrivals| arrivals.window_min());
+            let least = plan.arrivals.map(|arrivals| arrivals.shape.curve().window_min());
             let least = least.unwrap_or(Duration::from_millis(1));
             let time = (base / WINDOWS as u32).max(least);
             let schedule = course.map(|course| Schedule::within(course, start, time, slice));

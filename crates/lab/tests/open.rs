@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fake::{Act, target};
 use mcplane_lab::results::Run;
+use mcplane_lab::results::shape::{Burst, Rate};
 use mcplane_lab::{
     Arrivals, Control, Errors, Floor, Latencies, Plan, Shape, Spacing, Template, Until, run,
 };
@@ -34,7 +35,7 @@ fn measure(plan: &Plan, script: fn(u64) -> Act) -> Run {
 
 #[test]
 fn sessions_share_the_schedule() {
-    let plan = Plan { sessions: 3, ..plan(Shape::Rate { per_s: 400.0 }) };
+    let plan = Plan { sessions: 3, ..plan(Shape::Rate(Rate { per_s: 400.0 })) };
     let run = measure(&plan, |_| Act::Answer);
     assert!(run.is_clean(), "{:?}", run.results.first_failure);
     let (results, open) = (&run.results, run.results.open.as_ref().unwrap());
@@ -53,7 +54,7 @@ fn sessions_share_the_schedule() {
 
 #[test]
 fn a_number_of_calls_is_made_whatever_it_takes() {
-    let shape = Shape::Burst { calls: 7, every_ns: 20_000_000 };
+    let shape = Shape::Burst(Burst { calls: 7, every_ns: 20_000_000 });
     let run = measure(&Plan { until: Until::Calls(40), ..plan(shape) }, |_| Act::Answer);
     assert_eq!((run.results.calls_sent, run.results.calls_ok), (40, 40));
     // Five whole bursts, and five of the sixth, which lasts until the seventh.
@@ -63,7 +64,7 @@ fn a_number_of_calls_is_made_whatever_it_takes() {
 
 #[test]
 fn failed_calls_have_their_place_in_littles_law_and_in_the_seconds() {
-    let run = measure(&plan(Shape::Rate { per_s: 200.0 }), |n| match n % 4 {
+    let run = measure(&plan(Shape::Rate(Rate { per_s: 200.0 })), |n| match n % 4 {
         // Not the calls that show that the tool works.
         0 if n > 2 => Act::IsError,
         1 => Act::Late(10),
@@ -92,7 +93,7 @@ fn failed_calls_have_their_place_in_littles_law_and_in_the_seconds() {
 fn what_was_due_when_the_user_stops_is_missed_and_nothing_after_it() {
     let control = Arc::new(Control::default());
     let hour = Until::Elapsed(Duration::from_secs(3600));
-    let plan = Plan { until: hour, concurrency: 1, ..plan(Shape::Rate { per_s: 100.0 }) };
+    let plan = Plan { until: hour, concurrency: 1, ..plan(Shape::Rate(Rate { per_s: 100.0 })) };
     let stopped = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(600));
@@ -149,4 +150,4 @@ fn a_mix_is_recorded_with_all_its_arguments() {
     assert_eq!((run.plan.knobs.unwrap().seed, run.target.binary), (9, None));
 }
 
-const RATE: Shape = Shape::Rate { per_s: 100.0 };
+const RATE: Shape = Shape::Rate(Rate { per_s: 100.0 });

@@ -168,7 +168,8 @@ fn each_transport_has_its_floor() {
 
 fn a_floor_that_does_not_listen_is_named() {
     let server = Server::start(Kind::Modern, |_| Act::Answer);
-    for (kind, said) in [("exits", "did not say where it listens"), ("banner", "is no address")] {
+    for (kind, said) in [("exits", "did not say where it listens"), ("banner", "is not an address")]
+    {
         let floor =
             Floor::Process(Command::new(std::env::current_exe().unwrap()).args(["serve", kind]));
         let error = run(&plan(), &server.target(), &floor, &Arc::new(Control::default()));

@@ -50,7 +50,7 @@ use function::expand;
 ///   task.
 /// * **Parameters** are arguments by name, of any type that is `Deserialize` and `JsonSchema`.
 ///   `Option<T>` may be left out. `&str` and `&[T]` borrow from the call. A `&Context` or
-///   `Context` is no argument but the request itself, and a `&State<T>` or `State<T>` is what the
+///   `Context` is not an argument but the request itself, and a `&State<T>` or `State<T>` is what the
 ///   server was given with `Server::state`.
 /// * **The result** is anything that is `IntoToolResult`, and `Result`s of it.
 ///

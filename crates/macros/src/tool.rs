@@ -70,7 +70,7 @@ fn field(argument: &Argument, private: &str) -> (TokenStream, Option<TokenStream
     let title = options.title.iter();
     let schema = &options.schema;
     let flatten = options.flatten.iter();
-    // Says which member is wrong; an option of what is flattened is no type that serde can wrap.
+    // Says which member is wrong; an option of what is flattened is not a type that serde can wrap.
     let told = flatten.clone().filter(|_| option_of(&argument.held).is_none());
     let told = told.map(|_| format!("{private}::flattened"));
     let (default, function) = match (&options.default, argument.default()) {

@@ -61,7 +61,7 @@ impl Code {
         }
     }
 
-    /// Whose fault an error with this code is, as seen by the one who sent the request.
+    /// Whose fault an error with this code is, as seen by the sender of the request.
     #[must_use]
     pub const fn fault(self) -> Fault {
         match self {

@@ -2,8 +2,9 @@
 //! handler, reads a resource.
 //!
 //! All operators of levels 1 to 3, several variables in one expression, and the modifiers of level
-//! 4 as far as matching needs them; values only of `{name}` and `{+name}`. Time is linear in the URI for each piece of the template, and
-//! both are bounded, so that no pair of them is slow.
+//! 4 as far as matching needs them; values only of `{name}` and
+//! `{+name}`. Time is linear in the URI for each piece of the template, and both are bounded, so that
+//! no pair of them is slow.
 
 /// Longest URI that is held against templates, in bytes.
 pub const URI_BYTES_MAX: usize = 8 << 10;
@@ -69,8 +70,8 @@ impl UriTemplate {
     }
 
     /// The variables of a URI that fits, by name and percent-decoded. A variable takes as little as it
-    /// can. `None` as well for a template that [`Self::check`] has something against, or an escape
-    /// that is none.
+    /// can. `None` as well for a template that [`Self::check`] has something against, or a malformed
+    /// escape.
     #[must_use]
     pub fn variables(&self, uri: &str) -> Option<Vec<(String, String)>> {
         self.check().ok()?;

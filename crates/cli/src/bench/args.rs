@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, Id, ValueEnum};
 use mcplane_lab::Speak;
 use mcplane_lab::profile::Kind;
 use mcplane_lab::spec::{OverHttp, Spec, TargetSpec};
@@ -32,7 +32,7 @@ pub struct BenchArgs {
     /// Take everything from a file of TOML; see docs/lab/scenario.md. Beside it may stand
     /// --quiet, --json and the other outputs
     #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["LoadArgs", "WayArgs", "ModeArgs", "TargetArgs"])]
+    #[arg(conflicts_with_all = in_a_scenario())]
     pub scenario: Option<PathBuf>,
     /// Show nothing while it runs
     #[arg(long, short)]
@@ -93,7 +93,7 @@ pub struct ModeArgs {
     pub transports: bool,
     /// Run the command, and what it starts, under a profiler, and write a flame graph and a table of
     /// functions: cpu by perf or callgrind, heap by heaptrack or massif. The figures of such a run
-    /// are no results
+    /// are not results
     #[arg(long, value_enum, value_name = "cpu|heap|stages")]
     pub profile: Option<Profiled>,
     /// Folder for them and for what the profiler wrote [default: mcplane-profile]
@@ -152,6 +152,13 @@ pub enum Profiled {
     Stages,
 }
 
+/// What a scenario says in place of the command line.
+fn in_a_scenario() -> Vec<Id> {
+    let load = WayArgs::augment_args(LoadArgs::augment_args(Command::new("bench")));
+    let all = TargetArgs::augment_args(ModeArgs::augment_args(load));
+    all.get_arguments().map(|argument| argument.get_id().clone()).collect()
+}
+
 impl BenchArgs {
     /// What the command line asks for.
     pub fn spec(&self) -> Spec {
@@ -208,8 +215,9 @@ mod tests {
 
     use clap::error::ErrorKind;
     use clap::{CommandFactory, Parser};
-    use mcplane_lab::spec::{Field, schema};
-    use mcplane_lab::{Shape, Spacing, Until};
+    use mcplane_lab::results::shape::{Burst, Ramp, Rate};
+    use mcplane_lab::spec::{Field, SHAPES, schema};
+    use mcplane_lab::{Spacing, Until};
 
     use super::*;
     use crate::load::Source;
@@ -256,11 +264,11 @@ mod tests {
     fn an_open_loop_has_its_shape() {
         let spec = |line: &str| parse(line).unwrap().spec();
         let poisson = spec("--rate 500 --arrivals poisson --seed 9");
-        assert_eq!((poisson.rate, poisson.seed), (Some(500.0), Some(9)));
+        assert_eq!((poisson.rate, poisson.seed), (Some(Rate { per_s: 500.0 }), Some(9)));
         assert_eq!(poisson.arrivals, Some(Spacing::Poisson));
-        let burst = Shape::Burst { calls: 50, every_ns: 1_000_000_000 };
+        let burst = Burst { calls: 50, every_ns: 1_000_000_000 };
         assert_eq!(spec("--burst 50/1s").burst, Some(burst));
-        let ramp = Shape::Ramp { from_per_s: 100.0, to_per_s: 2000.0 };
+        let ramp = Ramp { from_per_s: 100.0, to_per_s: 2000.0 };
         assert_eq!(spec("--ramp 100..2000").ramp, Some(ramp));
         for line in ["--rate x", "--burst 50", "--burst 50/x", "--ramp 5", "--era 2026"] {
             assert!(parse(line).is_err(), "{line}");
@@ -282,6 +290,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_its_flag() {
+        let shapes: Vec<_> = SHAPES.iter().map(|s| format!("--{}", s.field.key())).collect();
+        let shapes = shapes.join(", ");
+        for (line, others) in [
+            ("--seed 1", "--ladder-rate, --find-limit, a mix or a think time"),
+            ("--arrivals poisson", "--ladder-rate or --find-limit"),
+        ] {
+            let flag = line.split(' ').next().unwrap();
+            assert_eq!(complaint(line), format!("{flag}: it takes {shapes}, {others}"));
+        }
         for (line, words) in [
             ("--args {}", "--args: it takes --tool"),
             ("-n 1 -d 1s", "--requests: it cannot be used with --duration"),
@@ -289,14 +306,6 @@ mod tests {
             ("--rate 0", "--rate: got 0; it takes more than 0 to 1000000 calls/s"),
             ("--rate 1 --ramp 1..2", "--rate: it cannot be used with --ramp"),
             ("--rate 1 --ladder 1,2", "--ladder: it cannot be used with --rate"),
-            (
-                "--seed 1",
-                "--seed: it takes --rate, --burst, --ramp, --ladder-rate, --find-limit, a mix or a think time",
-            ),
-            (
-                "--arrivals poisson",
-                "--arrivals: it takes --rate, --burst, --ramp, --ladder-rate or --find-limit",
-            ),
             ("--find-limit errors=0 -c 2,64", "--find-limit: it takes one --concurrency, got 2"),
             ("--ladder-rate 5,9 -c 2,4", "--ladder-rate: it takes one --concurrency, got 2"),
             ("--ladder 1 -c 2", "--ladder: it cannot be used with --concurrency"),
@@ -362,14 +371,12 @@ mod tests {
             ["quiet", "json", "html", "csv", "markdown", "junit", "prometheus", "erlmcp"];
         let value = |name: &str| match name {
             "args" => "{}",
-            "burst" => "1/1s",
-            "ramp" => "1..2",
             "era" => "legacy",
             "find-limit" | "assert" => "errors=0",
             "transport" => "http",
             "arrivals" => "poisson",
             "profile" => "cpu",
-            _ => "1",
+            name => SHAPES.iter().find(|s| s.field.key() == name).map_or("1", |s| s.syntax.example),
         };
         for argument in Cli::command().get_arguments() {
             let Some(name) = argument.get_long().filter(|name| *name != "scenario") else {

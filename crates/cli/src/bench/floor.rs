@@ -62,7 +62,7 @@ impl Way {
 /// Serves the floor; it ends when its input ends, the relay with the process.
 ///
 /// # Errors
-/// When its input is no template, or its address cannot be listened at.
+/// When its input is not a template, or its address cannot be listened at.
 pub fn run(args: &FloorArgs) -> anyhow::Result<ExitCode> {
     if let (true, Some((program, rest))) = (args.relay, args.command.split_first()) {
         let command = Command::new(program).args(rest).inherit_env(["*"]);

@@ -127,7 +127,7 @@ fn publish(asked: &Asked, report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what is wrong, and gives the exit code.
+/// Says what is wrong, and returns the exit code.
 pub(crate) fn complain(what: &str, code: u8) -> ExitCode {
     to_stderr(&format!("error: {what}\n"));
     ExitCode::from(code)

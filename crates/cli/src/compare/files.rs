@@ -26,7 +26,7 @@ struct Compared<'a> {
     effect: f64,
     note: &'static str,
     comparisons: Vec<Row<'a>>,
-    /// Runs that two files have in common, and too little of.
+    /// Runs that two files have in common, and that are too short.
     untold: Vec<Untold<'a>>,
 }
 
@@ -43,7 +43,7 @@ struct Row<'a> {
     verdict: Verdict,
 }
 
-/// A run of which no figure can be compared.
+/// A run without a figure that can be compared.
 #[derive(Serialize)]
 struct Untold<'a> {
     a: &'a str,

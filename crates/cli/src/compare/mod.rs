@@ -39,8 +39,8 @@ Examples:
 Exit code: 0 compared, 1 a server answered with errors, 2 usage, 3 a server could not be reached or
 results are too short to be compared, 130 interrupted before there were three pairs.")]
 #[command(
-    mut_arg("concurrency", |arg| arg.help("Calls in flight per session [default: 1]. With --rate, \
-        --burst or --ramp at most so many [default: 1024 over all sessions]")),
+    mut_arg("concurrency", |arg| arg.help("Calls in flight per session [default: 1]. In an open \
+        loop at most so many [default: 1024 over all sessions]")),
     mut_arg("duration", |arg| arg.help("Time of each run [default: 2s]")),
     mut_arg("requests", |arg| arg.help("Calls of each run, in place of a time")),
     mut_arg("warmup", |arg| arg.help("Calls (100) or time (1s) to throw away at the start of each run \
@@ -179,7 +179,7 @@ fn publish(args: &CompareArgs, contest: &Contest) -> anyhow::Result<()> {
     to_stdout(&contest.to_text(columns())).context("cannot write to stdout")
 }
 
-/// How wide the terminal is; what is no terminal has 80 columns.
+/// How wide the terminal is; what is not a terminal has 80 columns.
 fn columns() -> usize {
     terminal_size::terminal_size_of(std::io::stdout()).map_or(80, |(width, _)| width.0.into())
 }

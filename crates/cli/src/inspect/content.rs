@@ -1,4 +1,4 @@
-//! What a call gives back, for people: text as it is, everything else as one line.
+//! What a call returns, for people: text as it is, everything else as one line.
 
 use mcplane::types::{
     CallToolResult, Content, GetPromptResult, MediaContent, ReadResourceResult, ResourceBody,
@@ -23,7 +23,7 @@ pub(super) fn tool(result: &CallToolResult, style: Style) -> String {
     out
 }
 
-/// The messages of a prompt, each under who says it.
+/// The messages of a prompt, each under its role.
 pub(super) fn prompt(result: &GetPromptResult, style: Style) -> String {
     let mut out = String::new();
     for message in &result.messages {

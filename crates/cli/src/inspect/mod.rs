@@ -3,7 +3,7 @@
 //! * [`report`] — everything the server says of itself, and the JSON document of it.
 //! * [`page`] — the same for people.
 //! * [`arguments`] — a tool's arguments as a table.
-//! * [`content`] — what a call gives back.
+//! * [`content`] — what a call returns.
 //! * [`reach`] — servers at an address.
 //! * [`text`] — widths, wrapping, colours, and text that is safe to print.
 
@@ -277,7 +277,7 @@ impl Call {
     }
 }
 
-/// The JSON document of one call: who answered, what was asked, and either `result` as the server
+/// The JSON document of one call: the server, what was asked, and either `result` as the server
 /// sent it or `error` with `message` and, if the server answered with one, `code` and `data`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -332,7 +332,7 @@ fn document(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(json.chars().map(safe).collect::<String>() + "\n")
 }
 
-/// Writes to stdout. A reader that has seen enough (`| head`) is no error.
+/// Writes to stdout. A reader that has seen enough (`| head`) is not an error.
 fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

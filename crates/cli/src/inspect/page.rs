@@ -70,7 +70,7 @@ fn head(out: &mut String, report: &Report<'_>, command: &str, style: Style) {
     if let Some(first) = &report.first_stray_line {
         let count = report.stray_lines;
         let note = format!(
-            "Note: {count} line(s) on its stdout are no messages and were dropped, the first: {first:?}"
+            "Note: {count} line(s) on its stdout are not messages and were dropped, the first: {first:?}"
         );
         paragraph(out, 2, &note);
     }

@@ -64,7 +64,10 @@ pub(crate) async fn connect(
     args: &ReachArgs,
 ) -> Result<(Client, Option<DroppedTools>), Unreached> {
     let address = Address::with_scheme(url).map_err(|error| {
-        let hint = "to start a server put `--` before its command: mcplane inspect --";
+        if url.contains("://") || url.starts_with("unix:") {
+            return Unreached::Usage(error.to_string());
+        }
+        let hint = "to start a server, put `--` before its command: mcplane inspect --";
         Unreached::Usage(format!("{error}; {hint} {}", mask_urls(url)))
     })?;
     if matches!(address, Address::Stdio) {
@@ -94,7 +97,10 @@ fn dialer(url: &str, args: &ReachArgs) -> Result<Dialer, Unreached> {
     }
     dialer = dialer.pool(pool.clone());
     for (name, value) in &args.headers {
-        dialer = dialer.header(name.as_str(), value.to_str().unwrap_or_default())?;
+        let text = str::from_utf8(value.as_bytes());
+        let text =
+            text.map_err(|_| Unreached::Usage(format!("the value of {name} is not UTF-8")))?;
+        dialer = dialer.header(name.as_str(), text)?;
     }
     if args.login {
         let browser = LoopbackBrowser::new(|url| eprintln!("open this to log in: {url}"));
@@ -112,4 +118,47 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let mut value = HeaderValue::try_from(value.trim()).map_err(|_| bad("value"))?;
     value.set_sensitive(true);
     Ok((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hint_about_a_command_is_for_what_could_be_one() {
+        for (text, is_hinted) in [
+            ("server", true),
+            ("tcp://localhost", false),
+            ("gopher://localhost", false),
+            ("unix:", false),
+        ] {
+            let reached = connect(Client::builder("test", "1"), text, &ReachArgs::default()).await;
+            let Err(Unreached::Usage(why)) = reached else { panic!("{text} is not an address") };
+            assert!(why.contains(text), "{why}");
+            assert_eq!(why.contains("mcplane inspect --"), is_hinted, "{why}");
+        }
+    }
+
+    /// What a listener reads first is the handshake.
+    #[tokio::test]
+    async fn a_header_is_sent_as_it_was_typed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("ws://{}/", listener.local_addr().unwrap());
+        let reader = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 4096];
+            let length = stream.read(&mut head).unwrap();
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").unwrap();
+            String::from_utf8_lossy(&head[..length]).into_owned()
+        });
+        let args =
+            ReachArgs { headers: vec![header("X-Name: Zoë").unwrap()], ..ReachArgs::default() };
+        assert!(connect(Client::builder("test", "1"), &url, &args).await.is_err());
+        let head = reader.join().unwrap();
+        assert!(head.to_lowercase().contains("x-name: zoë\r\n"), "{head}");
+    }
 }

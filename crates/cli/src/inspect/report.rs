@@ -50,7 +50,7 @@ pub(super) struct Report<'a> {
     pub(super) prompts: Vec<Prompt>,
     /// Requests that failed.
     pub(super) problems: Vec<Problem>,
-    /// Lines on the server's stdout that are no messages.
+    /// Lines on the server's stdout that are not messages.
     pub(super) stray_lines: u64,
     /// The first of them.
     pub(super) first_stray_line: Option<String>,

@@ -109,7 +109,7 @@ impl Outcome {
         Self { report: self.report.and(next.report), failed: next.failed }
     }
 
-    /// The same with targets that came after one that failed; a spec at fault is no result.
+    /// The same with targets that came after one that failed; a wrong spec is an error.
     fn not_tried(mut self, targets: &[Target], plans: &[Plan]) -> Self {
         if !self.failed.as_ref().is_some_and(Error::is_usage) {
             let what = "not tried, as one before it was not measured to its end".to_owned();
@@ -122,7 +122,7 @@ impl Outcome {
     }
 }
 
-/// Notes what could not be measured; a wrong spec is no result.
+/// Notes what could not be measured; a wrong spec is an error.
 fn miss(report: &mut Report, target: &Target, plan: &Plan, error: &Error) {
     if !error.is_usage() {
         report.missing.push(Missing {

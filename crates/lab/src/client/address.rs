@@ -88,8 +88,9 @@ impl Address {
                 }),
             };
         }
-        let url = Url::parse(text).map_err(|error| {
-            format!("{text}: {error}; to measure a command: mcplane bench -- {text}")
+        let url = Url::parse(text).map_err(|error| match Self::is_written(text) {
+            true => format!("{text}: {error}"),
+            false => format!("{text}: {error}; to measure a command: mcplane bench -- {text}"),
         })?;
         let (transport, tls) = match url.scheme() {
             "http" => (Transport::Http, false),
@@ -249,6 +250,8 @@ mod tests {
             let error = Address::parse(text, false).unwrap_err();
             assert!(error.contains(part) && error.contains(text), "{error}");
         }
+        let malformed = Address::parse("http://", false).unwrap_err();
+        assert!(!malformed.contains("--"), "that is not a command: {malformed}");
         assert!(Address::parse("ws://a", true).unwrap_err().contains("--transport"));
         let secret = Address::parse("http://me:hunter2@a/", false).unwrap_err();
         assert!(secret.contains("--header") && !secret.contains("hunter2"), "{secret}");

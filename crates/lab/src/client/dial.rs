@@ -40,7 +40,7 @@ impl Dialer {
         Self { address: Arc::new(address), tls: self.tls.clone() }
     }
 
-    /// Opens one connection and closes it; gives what the connection took, and TLS after it.
+    /// Opens one connection and closes it; returns what the connection took, and TLS after it.
     pub(crate) async fn knock(self) -> io::Result<(Duration, Option<Duration>)> {
         let began = Instant::now();
         match &self.address.place {

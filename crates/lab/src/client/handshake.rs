@@ -9,7 +9,6 @@
 //! to measure, and an instrument that shared its table could not see it wrong.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use mcplane_proto::error::Code;
@@ -23,8 +22,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::site::{Connection, Site};
+use super::speak::Speak;
 use super::wire::Silence;
-use super::{Connection, Site};
 use crate::error::Error;
 use crate::text::shorten;
 
@@ -95,47 +95,6 @@ pub(crate) struct Opened {
     pub(crate) peer: Peer,
     pub(crate) tools: Vec<Tool>,
     pub(crate) start: Start,
-}
-
-/// Which handshake to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
-pub enum Speak {
-    /// Probe with `server/discover`, fall back to `initialize`.
-    #[default]
-    Auto,
-    /// This era only.
-    Era(Era),
-    /// This revision only.
-    Revision(Revision),
-}
-
-impl FromStr for Speak {
-    type Err = String;
-
-    /// `auto`, `legacy`, `modern`, or the name of a revision.
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "auto" => Self::Auto,
-            "legacy" => Self::Era(Era::Legacy),
-            "modern" => Self::Era(Era::Modern),
-            name => Self::Revision(Revision::parse(name).ok_or_else(|| {
-                let names = Revision::ALL.map(Revision::as_str).join(", ");
-                format!("auto, legacy, modern, or one of {names}")
-            })?),
-        })
-    }
-}
-
-impl fmt::Display for Speak {
-    /// The word that [`Speak::from_str`] reads.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Era(era) => era.fmt(f),
-            Self::Revision(revision) => revision.fmt(f),
-        }
-    }
 }
 
 /// How a connection is to be opened.
@@ -216,7 +175,7 @@ async fn shake(site: &mut Site, opening: &Opening) -> Result<(Connection, Peer),
     }
 }
 
-/// Why hands were not shaken.
+/// Why the handshake failed.
 enum Unshaken {
     /// The HTTP endpoint takes no such request (400, 404, 405): it may be one of HTTP+SSE.
     NotHere(String),
@@ -230,7 +189,7 @@ impl From<String> for Unshaken {
     }
 }
 
-/// What the probe told.
+/// What the probe found.
 enum Probe {
     Modern(Peer),
     /// Answered, and not as a server of 2026-07-28 does.
@@ -505,21 +464,5 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error {}: {}", self.code, shorten(self.message.as_bytes()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn handshakes_have_names() {
-        assert_eq!("auto".parse(), Ok(Speak::Auto));
-        assert_eq!("legacy".parse(), Ok(Speak::Era(Era::Legacy)));
-        assert_eq!("2025-06-18".parse(), Ok(Speak::Revision(Revision::V2025_06_18)));
-        for name in ["auto", "legacy", "modern", "2025-06-18"] {
-            assert_eq!(name.parse::<Speak>().unwrap().to_string(), name);
-        }
-        assert!("2025-06-19".parse::<Speak>().unwrap_err().contains("2025-06-18"));
     }
 }

@@ -6,6 +6,7 @@
 //! * `dial`      — TCP, TLS and Unix sockets.
 //! * `site`      — a target that is up, and its connections.
 //! * `wire`      — messages in and out, whatever carries them.
+//! * `speak`     — which handshake is asked for.
 //! * `handshake` — which era and revision, who the server is, which tools it has.
 
 mod address;
@@ -13,6 +14,7 @@ mod dial;
 mod handshake;
 mod remote;
 mod site;
+mod speak;
 mod wire;
 
 use std::fmt;
@@ -26,9 +28,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub use address::{Address, Transport};
 pub(crate) use handshake::{Failure, Opened, Opening, open};
-pub use handshake::{Peer, Speak, Start, Tool};
+pub use handshake::{Peer, Start, Tool};
 pub use remote::{Remote, Served};
 pub(crate) use site::{Connection, LastWords, Site};
+pub use speak::Speak;
 pub(crate) use wire::{Arrival, Call, Lost, SUBPROTOCOL, Silence, UNSTAMPED, stamp, stamps};
 
 /// Bytes that an in-memory pipe should hold each way, the target's as well as the floor's.

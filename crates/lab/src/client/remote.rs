@@ -58,13 +58,15 @@ impl Remote {
         };
         let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
         if HeaderName::try_from(&name).is_err() {
-            return wrong("that is no name of a header; it takes 'Name: value'");
+            return wrong("that is not a header name; it takes 'Name: value'");
         }
         if OWN_HEADERS.contains(&name.as_str()) {
             return wrong(&format!("{name} is written by the transport itself"));
         }
         if HeaderValue::try_from(value).is_err() {
-            return wrong(&format!("the value of {name} has characters that no header may have"));
+            return wrong(&format!(
+                "the value of {name} has characters that a header must not have"
+            ));
         }
         if self.headers.0.len() >= HEADERS_MAX {
             return wrong(&format!("at most {HEADERS_MAX}"));
@@ -149,7 +151,7 @@ mod tests {
     fn a_wrong_header_is_named_without_its_value() {
         for (line, part) in [
             ("nothing", "'Name: value'"),
-            ("a b: hunter2", "no name"),
+            ("a b: hunter2", "not a header name"),
             ("x: hunter2\u{1}", "the value of x"),
             ("Host: hunter2", "host is written by the transport"),
         ] {

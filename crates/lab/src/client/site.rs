@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::results;
 use crate::text::shorten;
 
-/// How long a server that something is wrong with has to stop, and again after SIGTERM.
+/// How long a faulty server has to stop, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The same for a server that listens: it does not wait for the end of its stdin.
@@ -137,12 +137,12 @@ impl Site {
         matches!(&self.way, Way::Remote { dialer, .. } if dialer.address.is_tls())
     }
 
-    /// Whether the server is another's process, of which we may know nothing.
+    /// Whether the server is a process that we did not start, and may know nothing about.
     pub(crate) const fn is_unobserved(&self) -> bool {
         matches!(self.way, Way::Remote { pid: None, .. })
     }
 
-    /// Opens a connection to an address and closes it at once; gives what the connection took, and
+    /// Opens a connection to an address and closes it at once; returns what the connection took, and
     /// TLS after it.
     pub(crate) async fn knock(
         &self,
@@ -185,7 +185,7 @@ impl Site {
         Ok(Connection { wire, child, pid, started, target: self.name.clone() })
     }
 
-    /// Ends the process that something is wrong with; gives its last words.
+    /// Ends a faulty process; returns its last words.
     pub(crate) async fn bury(&mut self) -> Option<LastWords> {
         let mut serving = self.serving.take()?;
         serving.stdin = None;
@@ -247,7 +247,7 @@ async fn serve(
                 return Ok((address, serving));
             }
             Ok(address) => format!("it listens at {address}, which is another transport"),
-            Err(_) => format!("its first line is no address: {}", shorten(line.as_bytes())),
+            Err(_) => format!("its first line is not an address: {}", shorten(line.as_bytes())),
         },
     };
     drop(stdin);
@@ -283,7 +283,7 @@ impl Connection {
         }
     }
 
-    /// Ends a process that something is wrong with; gives its last words.
+    /// Ends a faulty process; returns its last words.
     pub(crate) async fn bury(&mut self) -> Option<LastWords> {
         let mut child = self.child.take()?;
         Some(bury(&mut child, GRACE).await)

@@ -256,7 +256,11 @@ mod tests {
         assert_eq!((closed.concurrency, closed.arrivals, closed.slices), (1, None, 1));
         assert_eq!(closed.until, Until::Elapsed(Duration::from_secs(2)));
         assert_eq!(closed.warmup, Until::Elapsed(Duration::from_millis(500)));
-        let open = plan(Spec { rate: Some(500.0), seed: Some(7), ..Spec::default() });
+        let open = plan(Spec {
+            rate: Some(crate::results::shape::Rate { per_s: 500.0 }),
+            seed: Some(7),
+            ..Spec::default()
+        });
         assert_eq!((open.concurrency, open.seed, open.arrivals.unwrap().seed), (1024, 7, 7));
     }
 

@@ -148,7 +148,7 @@ impl Relay {
         }
     }
 
-    /// One line of the server. Without an id of ours it is nobody's.
+    /// One line of the server. One without an id of ours is dropped.
     fn line(&self, line: &[u8]) {
         let Some(id) = id(line) else { return };
         let ours = line.get(id.clone()).and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
@@ -156,7 +156,7 @@ impl Relay {
             return;
         };
         let (theirs, sender) = caller;
-        // Whoever has gone does not wait any more.
+        // Whoever has gone no longer waits.
         let _ = sender.send(spliced(line, id, &theirs));
     }
 
@@ -191,7 +191,7 @@ async fn read(mut stdout: impl AsyncRead + Unpin, relay: Arc<Relay>) {
         let used = partial.len() - rest.len();
         partial.drain(..used);
     }
-    // Whoever still waits hears that the server is gone.
+    // Whoever still waits is told that the server is gone.
     relay.pending().callers.clear();
 }
 

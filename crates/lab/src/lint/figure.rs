@@ -85,7 +85,7 @@ pub(super) fn read(cell: &str) -> Option<(Figure, Option<Unit>)> {
     let word: String =
         rest.trim().chars().take_while(|c| !c.is_whitespace() && *c != '(').collect();
     let unit = unit_of(&word.to_lowercase().replace(['µ', 'μ'], "u"));
-    // A word behind the number that is no unit makes it text: `4 workers`, `20 ms sleep`.
+    // A word behind the number that is not a unit makes it text: `4 workers`, `20 ms sleep`.
     let known =
         unit.is_some() || word.is_empty() || word.contains('/') || word == "x" || word == "×";
     let after = rest.trim().get(word.len()..).unwrap_or_default().trim_start();

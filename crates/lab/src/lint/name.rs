@@ -156,7 +156,7 @@ fn quantity(words: &[String], has: &dyn Fn(&[&str]) -> bool) -> Quantity {
         _ if has(&["unit", "units", "note", "warmup", "timeout", "target", "little"]) => {
             Quantity::Other
         }
-        // The most of what a process has is no latency.
+        // The most that a process has of something is not a latency.
         Some(Quantity::Max | Quantity::Min)
             if has(&["fds", "processes", "threads"])
                 && !words.iter().any(|word| unit_of(word).is_some()) =>

@@ -1,8 +1,8 @@
 //! Rows of figures in base units (seconds, per second, bytes, per cent), and what follows from them.
 
 use super::figure::{self, Figure};
+use super::finding::{COLUMNS_MAX, LintError, ROWS_MAX, SIDES_MAX};
 use super::name::{Column, Dimension, Quantity, Unit, unit_of};
-use super::{COLUMNS_MAX, LintError, ROWS_MAX, SIDES_MAX};
 
 /// A table as it was read.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub(super) struct Table {
     pub(super) name: String,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,
-    /// Whether a program wrote it for programs: its digits are no claim of precision.
+    /// Whether a program wrote it for programs: its digits claim no precision.
     pub(super) machine: bool,
     /// Whether calls came at times of their own: the throughput is then the load, and what was in
     /// flight is a result.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::{Audit, Finding, Severity};
+use super::Audit;
+use super::finding::{Finding, Severity};
 use crate::text::Style;
 
 /// Columns of the widest line.

@@ -7,94 +7,36 @@
 
 use std::time::Duration;
 
+use crate::results::shape::{Rate, a_time};
 use crate::results::{Arrivals, Shape, Spacing};
 use crate::spec::{Field, SpecError};
-use crate::text::duration;
-
-/// Highest rate of an open loop, in calls per second: more than one thread can begin.
-pub const RATE_PER_S_MAX: f64 = 1e6;
-
-/// Longest measurement or timeout: the range of the histogram.
-pub const DURATION_MAX: Duration = Duration::from_secs(3600);
-
-impl Shape {
-    /// `50/1s`: 50 calls every second.
-    ///
-    /// # Errors
-    /// What it takes.
-    pub fn burst(text: &str) -> Result<Self, String> {
-        let form = || "not of the form N/TIME, such as 50/1s".to_owned();
-        let (calls, every) = text.split_once('/').ok_or_else(form)?;
-        let calls = calls.parse().map_err(|_| form())?;
-        let every_ns = u64::try_from(duration(every)?.as_nanos()).map_err(|_| form())?;
-        Ok(Self::Burst { calls, every_ns })
-    }
-
-    /// `100..2000`: from 100 to 2000 calls per second.
-    ///
-    /// # Errors
-    /// What it takes.
-    pub fn ramp(text: &str) -> Result<Self, String> {
-        let rates =
-            text.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        let form = || "not of the form N..N, such as 100..2000".to_owned();
-        let (from_per_s, to_per_s) = rates.ok_or_else(form)?;
-        Ok(Self::Ramp { from_per_s, to_per_s })
-    }
-}
 
 impl Arrivals {
     /// Checks every bound.
     pub(crate) fn check(&self) -> Result<(), SpecError> {
-        let rates = || format!("more than 0 to {RATE_PER_S_MAX:.0} calls/s");
-        let possible = |rate: f64| (0.0..=RATE_PER_S_MAX).contains(&rate);
-        let mean = self.rate_per_s();
-        let fits = mean > 0.0 && possible(mean);
-        match self.shape {
-            Shape::Rate { per_s } if !fits => Err(SpecError::value(Field::Rate, per_s, rates())),
-            Shape::Ramp { from_per_s: from, to_per_s: to }
-                if !(fits && possible(from) && possible(to)) =>
-            {
-                Err(SpecError::value(Field::Ramp, format!("{from}..{to}"), rates()))
-            }
-            Shape::Burst { calls, every_ns } => {
-                a_duration(Field::Burst, Duration::from_nanos(every_ns))?;
-                if self.spacing == Spacing::Poisson {
-                    let what = ["got poisson with ".into(), Field::Burst.into()];
-                    let takes = "; it takes constant: the calls of a burst come at once";
-                    return Err(SpecError::new(Field::Arrivals, what).with(takes));
-                }
-                if !fits {
-                    return Err(SpecError::value(Field::Burst, format!("{calls} calls"), rates()));
-                }
-                Ok(())
+        let (curve, field) = (self.shape.curve(), Field::from(self.shape));
+        curve.check().map_err(|(got, takes)| SpecError::value(field, got, takes))?;
+        match (self.spacing, curve.why_constant()) {
+            (Spacing::Poisson, Some(why)) => {
+                let what = ["got poisson with ".into(), field.into()];
+                Err(SpecError::new(Field::Arrivals, what)
+                    .with(format!("; it takes constant: {why}")))
             }
             _ => Ok(()),
-        }
-    }
-
-    /// The shortest stretch that shows what the load is: each of bursts has one.
-    pub(crate) const fn window_min(&self) -> Duration {
-        match self.shape {
-            Shape::Burst { every_ns, .. } => Duration::from_nanos(every_ns),
-            Shape::Rate { .. } | Shape::Ramp { .. } => Duration::from_millis(1),
         }
     }
 }
 
 /// Checks a time by what every time may be.
 pub(crate) fn a_duration(field: Field, time: Duration) -> Result<(), SpecError> {
-    if time < Duration::from_millis(1) || time > DURATION_MAX {
-        return Err(SpecError::value(field, format!("{time:?}"), "1ms to 1h"));
-    }
-    Ok(())
+    a_time(time).map_err(|(got, takes)| SpecError::value(field, got, takes))
 }
 
 /// The shape over a run of known length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Course {
     arrivals: Arrivals,
-    /// Seconds that a ramp takes.
+    /// Seconds.
     length_s: f64,
 }
 
@@ -110,45 +52,23 @@ impl Course {
         Self { arrivals, length_s: calls as f64 / arrivals.rate_per_s() }
     }
 
-    /// The course of a warm-up: at the mean rate of a ramp.
+    /// The course of a warm-up: at the mean rate, if the rate changes.
     pub(crate) fn level(self) -> Self {
-        let shape = match self.arrivals.shape {
-            Shape::Ramp { .. } => Shape::Rate { per_s: self.arrivals.rate_per_s() },
-            shape => shape,
-        };
+        if self.arrivals.shape.curve().is_level() {
+            return self;
+        }
+        let shape = Shape::Rate(Rate { per_s: self.arrivals.rate_per_s() });
         Self { arrivals: Arrivals { shape, ..self.arrivals }, ..self }
     }
 
-    /// `Λ`: calls meant before `at`.
-    #[allow(clippy::cast_precision_loss, reason = "more than 2^53 calls are not made")]
+    /// Calls meant before `at`.
     pub(crate) fn calls_before(&self, at: Duration) -> f64 {
-        let t = at.as_secs_f64();
-        match self.arrivals.shape {
-            Shape::Rate { per_s } => per_s * t,
-            Shape::Ramp { from_per_s, to_per_s } => {
-                (from_per_s + 0.5 * (to_per_s - from_per_s) * t / self.length_s) * t
-            }
-            Shape::Burst { calls, every_ns } => {
-                at.as_nanos().div_ceil(u128::from(every_ns)) as f64 * calls as f64
-            }
-        }
+        self.arrivals.shape.curve().calls_before(at, self.length_s)
     }
 
-    /// `Λ⁻¹`: when a call is meant. `None` beyond the end of a ramp that falls to nothing.
-    #[allow(clippy::cast_precision_loss, reason = "more than 2^53 calls are not made")]
+    /// When a call is meant, if it is.
     fn instant_of(&self, call: f64) -> Option<Duration> {
-        let seconds = match self.arrivals.shape {
-            Shape::Rate { per_s } => call / per_s,
-            Shape::Ramp { from_per_s, to_per_s } => {
-                // The root of slope/2 · t² + from · t − call, in the form that is stable for any slope.
-                let slope = (to_per_s - from_per_s) / self.length_s;
-                let root = (from_per_s.powi(2) + 2.0 * slope * call).sqrt();
-                if call > 0.0 { 2.0 * call / (from_per_s + root) } else { 0.0 }
-            }
-            Shape::Burst { calls, every_ns } => {
-                (call / calls as f64).floor() * (every_ns as f64 / 1e9)
-            }
-        };
+        let seconds = self.arrivals.shape.curve().second_of(call, self.length_s);
         Duration::try_from_secs_f64(seconds).ok()
     }
 }
@@ -265,6 +185,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::shape::{Burst, Ramp};
 
     fn of(shape: Shape, spacing: Spacing) -> Arrivals {
         Arrivals { shape, spacing, seed: 7 }
@@ -288,7 +209,7 @@ mod tests {
 
     #[test]
     fn constant_spacing_goes_on_over_the_slices() {
-        let arrivals = of(Shape::Rate { per_s: 40.0 }, Spacing::Constant);
+        let arrivals = of(Shape::Rate(Rate { per_s: 40.0 }), Spacing::Constant);
         let whole = run(arrivals, 1000, 1);
         assert_eq!(whole.len(), 40);
         assert_eq!((whole[0], whole[39]), (0.0, 975.0));
@@ -299,7 +220,8 @@ mod tests {
 
     #[test]
     fn bursts_come_at_their_period_whatever_the_slices() {
-        let arrivals = of(Shape::Burst { calls: 3, every_ns: 400_000_000 }, Spacing::Constant);
+        let arrivals =
+            of(Shape::Burst(Burst { calls: 3, every_ns: 400_000_000 }), Spacing::Constant);
         let want = [0.0, 0.0, 0.0, 400.0, 400.0, 400.0, 800.0, 800.0, 800.0];
         assert_eq!((run(arrivals, 1000, 1), run(arrivals, 1000, 10)), (want.into(), want.into()));
         assert!((arrivals.rate_per_s() - 7.5).abs() < 1e-9);
@@ -308,7 +230,8 @@ mod tests {
     #[test]
     fn a_ramp_meets_its_rates() {
         for (from, to) in [(100.0, 2000.0), (2000.0, 100.0), (0.0, 1000.0), (1000.0, 0.0)] {
-            let arrivals = of(Shape::Ramp { from_per_s: from, to_per_s: to }, Spacing::Constant);
+            let arrivals =
+                of(Shape::Ramp(Ramp { from_per_s: from, to_per_s: to }), Spacing::Constant);
             let instants = run(arrivals, 4000, 4);
             let want = 4.0 * (from + to) / 2.0;
             assert!((instants.len() as f64 - want).abs() <= 1.0, "{} for {want}", instants.len());
@@ -325,7 +248,7 @@ mod tests {
 
     #[test]
     fn poisson_arrivals_have_the_mean_and_the_dispersion_of_one() {
-        let arrivals = of(Shape::Rate { per_s: 1000.0 }, Spacing::Poisson);
+        let arrivals = of(Shape::Rate(Rate { per_s: 1000.0 }), Spacing::Poisson);
         let instants = run(arrivals, 100_000, 10);
         // 100,000 expected, standard deviation 316: within four of them.
         assert!((instants.len() as f64 - 100_000.0).abs() < 1_265.0, "{}", instants.len());
@@ -340,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_and_slices_and_seeds_differ() {
-        let arrivals = of(Shape::Rate { per_s: 100.0 }, Spacing::Poisson);
+        let arrivals = of(Shape::Rate(Rate { per_s: 100.0 }), Spacing::Poisson);
         let course = |seed| Course::over(Arrivals { seed, ..arrivals }, ms(1000));
         let steps = |seed, slice| {
             let instants = Schedule::within(course(seed), ms(0), ms(1000), slice);
@@ -353,15 +276,15 @@ mod tests {
 
     #[test]
     fn a_number_of_calls_is_kept_and_ends_with_the_next_one() {
-        let arrivals = of(Shape::Rate { per_s: 100.0 }, Spacing::Constant);
+        let arrivals = of(Shape::Rate(Rate { per_s: 100.0 }), Spacing::Constant);
         let course = Course::of(arrivals, 20);
         let second = Schedule::after(course, 5, 15, 1);
         assert_eq!(second.end(), ms(150));
         assert_eq!((second.clone().next(), second.count()), (Some(ms(0)), 15));
-        let burst = of(Shape::Burst { calls: 4, every_ns: 1_000_000 }, Spacing::Constant);
+        let burst = of(Shape::Burst(Burst { calls: 4, every_ns: 1_000_000 }), Spacing::Constant);
         let rest: Vec<_> = Schedule::after(Course::of(burst, 8), 2, 6, 0).collect();
         assert_eq!(rest, [0, 0, 1, 1, 1, 1].map(ms));
-        let poisson = of(Shape::Rate { per_s: 100.0 }, Spacing::Poisson);
+        let poisson = of(Shape::Rate(Rate { per_s: 100.0 }), Spacing::Poisson);
         assert_eq!(Schedule::after(Course::of(poisson, 20), 0, 20, 0).count(), 20);
     }
 }

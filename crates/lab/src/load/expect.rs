@@ -45,7 +45,7 @@ pub(crate) enum Incoming {
 }
 
 impl Expect {
-    /// Learns from an answer that was looked at and found right. `None` if it is no result.
+    /// Learns from an answer that was looked at and found right. `None` if it is not a result.
     pub(crate) fn learn(answer: &Message, check: Check) -> Option<Self> {
         let id = answer.share(Part::Id)?;
         let bytes = answer.bytes();
@@ -88,7 +88,7 @@ impl Expect {
             return Incoming::Right(id);
         }
         let Ok(message) = Message::scan(line.clone()) else {
-            return Incoming::Stray(format!("a line that is no message: {}", shorten(&line)));
+            return Incoming::Stray(format!("a line that is not a message: {}", shorten(&line)));
         };
         if matches!(message.kind(), Kind::Request | Kind::Notification) {
             return Incoming::Other(Box::new(message));
@@ -98,7 +98,7 @@ impl Expect {
                 None => Incoming::Right(id),
                 Some((fault, what)) => Incoming::Wrong(id, fault, what),
             },
-            _ => Incoming::Stray(format!("an answer with an id of nobody: {}", shorten(&line))),
+            _ => Incoming::Stray(format!("an answer with an unknown id: {}", shorten(&line))),
         }
     }
 

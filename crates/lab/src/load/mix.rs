@@ -83,12 +83,12 @@ impl Mix {
         Some((index, call))
     }
 
-    /// The call with this id is over; gives its kind.
+    /// The call with this id is over; returns its kind.
     pub(crate) fn end(&mut self, id: i64) -> Option<usize> {
         self.out.remove(&id)
     }
 
-    /// All calls are over; gives their kinds.
+    /// All calls are over; returns their kinds.
     pub(crate) fn end_all(&mut self) -> impl Iterator<Item = usize> {
         std::mem::take(&mut self.out).into_values()
     }

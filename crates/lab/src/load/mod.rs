@@ -30,7 +30,6 @@ use tokio::task::JoinSet;
 
 pub(crate) use alarm::sharpen;
 pub(crate) use arrival::{Course, Schedule, a_duration};
-pub use arrival::{DURATION_MAX, RATE_PER_S_MAX};
 pub(crate) use expect::{Check, Expect, fault};
 pub(crate) use mix::Kind;
 pub(crate) use session::{Outcome, Session};
@@ -192,7 +191,7 @@ impl Fleet {
         Self { sessions, gauge: Gauge::new(pids) }
     }
 
-    /// Runs one phase on every session, all on this thread. Gives what they saw, and why the phase
+    /// Runs one phase on every session, all on this thread. Returns what they saw, and why the phase
     /// broke off, if it did.
     pub(crate) async fn run(&mut self, phase: Phase) -> (Total, Option<String>) {
         let phase = Arc::new(phase);

@@ -88,7 +88,7 @@ impl Pace {
         self.next.is_none()
     }
 
-    /// Gives up the calls that are left; gives how many were due by `now`.
+    /// Gives up the calls that are left; returns how many were due by `now`.
     pub(super) fn give_up(&mut self, now: Instant) -> u64 {
         let mut missed = 0;
         while self.due(now).is_some() {

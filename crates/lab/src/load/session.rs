@@ -394,7 +394,7 @@ impl Drive<'_> {
         self.counted = count;
     }
 
-    /// What time brings: calls that took too long, the end of the phase. Gives the reason to break off.
+    /// What time brings: calls that took too long, the end of the phase. Returns the reason to break off.
     fn look(&mut self, now: Instant) -> Option<String> {
         self.phase.show(now);
         // An open loop first counts what it missed.

@@ -62,7 +62,7 @@ impl Slots {
         self.free.len()
     }
 
-    /// Takes a free slot for a call; gives its id.
+    /// Takes a free slot for a call; returns its id.
     pub(super) fn begin(&mut self, out: Out) -> Option<i64> {
         let slot = self.slots.get_mut(self.free.pop()?)?;
         slot.out = Some(out);
@@ -92,7 +92,7 @@ impl Slots {
         out.map(|out| now.saturating_duration_since(out.sent)).sum()
     }
 
-    /// Gives up calls that began `limit` ago or earlier; gives their ids and how
+    /// Gives up calls that began `limit` ago or earlier; returns their ids and how
     /// long they were in flight.
     pub(super) fn expire(&mut self, now: Instant, limit: Duration) -> Vec<(i64, Duration)> {
         let mut expired = Vec::new();

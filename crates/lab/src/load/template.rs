@@ -157,7 +157,7 @@ fn marked(text: &str, folder: &Path, sources: &mut Vec<Source>) -> Result<String
             "uuid" if parameter.is_empty() => Source::Uuid,
             "zipf" => Source::zipf(parameter)?,
             "file" => Source::file(&folder.join(parameter))?,
-            // A brace that is no placeholder is itself.
+            // A brace that is not a placeholder is itself.
             _ => {
                 out.push('{');
                 out.push_str(inside);

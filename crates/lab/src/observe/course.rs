@@ -30,7 +30,7 @@ impl Default for Course {
 }
 
 impl Course {
-    /// Adds what was used in `time`, up to a look that saw `usage`. Gives the row that this ended,
+    /// Adds what was used in `time`, up to a look that saw `usage`. Returns the row that this ended,
     /// if it did.
     pub(crate) fn add(
         &mut self,

@@ -95,7 +95,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Follows the last function of `path`, of whose cost `amount` arises on this path.
+    /// Follows the last function of `path`; `amount` of its cost arises on this path.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -51,8 +51,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Finds a profiler for what `command` starts and makes `folder`, out of which the raw data of an
-    /// earlier profile are removed.
+    /// Finds a profiler for what `command` starts, makes `folder`, and removes the raw data of an
+    /// earlier profile from it.
     ///
     /// # Errors
     /// A sentence: that there is no profiler, and which package has one; that the folder cannot be
@@ -97,7 +97,7 @@ impl Profile {
         }
     }
 
-    /// Writes `top.md` and `flame.svg` into the folder, the latter not for stages, and gives their
+    /// Writes `top.md` and `flame.svg` into the folder, the latter not for stages, and returns their
     /// paths.
     ///
     /// # Errors

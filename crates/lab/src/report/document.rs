@@ -16,9 +16,9 @@ pub struct Document {
     pub(super) files: Vec<File>,
 }
 
-/// Why a file is no result.
+/// Why a file is not a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name} is no result: {why}; `mcplane bench --json {name}` writes one")]
+#[error("{name} is not a result: {why}; `mcplane bench --json {name}` writes one")]
 #[non_exhaustive]
 pub struct ReadError {
     /// The file.

@@ -121,7 +121,7 @@ fn result(file: &File, run: &Run) -> Value {
 fn workload(run: &Run) -> String {
     let pattern = match &run.plan.arrivals {
         // The load says so itself.
-        Some(arrivals) if matches!(arrivals.shape, Shape::Burst { .. }) => "",
+        Some(arrivals) if matches!(arrivals.shape, Shape::Burst(_)) => "",
         _ => "sustained_",
     };
     let bytes = run.target.call_bytes;

@@ -10,7 +10,7 @@ use crate::results::{Checked, ColdStart, Found, Run, Spread};
 
 impl Document {
     /// A suite for each file and a test case for each run. A run fails by failed calls, by breaking off
-    /// and by each assertion that does not hold. A search for a limit is one case, of which its runs
+    /// and by each assertion that does not hold. A search for a limit is one case, and its runs
     /// are evidence, and fails where no rate holds; cold starts fail where one failed. What could not
     /// be measured, or not to its end, is an error.
     #[must_use]

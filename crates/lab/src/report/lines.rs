@@ -24,7 +24,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// One line for each run, under titles of which the first is given. A column is as wide as what
+    /// One line for each run, under titles, the first of which is given. A column is as wide as what
     /// stands in it, and left out where nothing does; between two is always a gap.
     pub(super) fn lines(&mut self, name: &str, rows: &[(String, &Run)]) -> fmt::Result {
         let cells: Vec<_> = rows.iter().map(|(_, run)| cells(run)).collect();

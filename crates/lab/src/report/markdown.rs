@@ -86,7 +86,7 @@ impl Document {
         out
     }
 
-    /// Throughput and median latency of the runs without errors, as Mermaid charts. Others are no
+    /// Throughput and median latency of the runs without errors, as Mermaid charts. Others have no
     /// bar: a server that refuses quickly is not fast.
     #[must_use]
     pub fn to_mermaid(&self) -> String {
@@ -130,7 +130,7 @@ fn table(out: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>
     out.push('\n');
 }
 
-/// Text of which Markdown takes nothing for markup.
+/// Text in which Markdown sees no markup.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     for char in text.chars() {

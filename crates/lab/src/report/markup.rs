@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-/// Text of which nothing is markup, and which any XML reader takes.
+/// Text without markup, which any XML reader accepts.
 pub(super) struct Escaped<'a>(&'a str);
 
 /// `text` as it may stand between tags and in quoted attributes.

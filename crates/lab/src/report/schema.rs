@@ -9,7 +9,7 @@ pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(Report);
     schema.insert("$comment".to_owned(), json!("Generated; see docs/lab/report.md."));
     let mut schema = Value::from(schema);
-    // A file of another format is no result of this one.
+    // A file of another format is not a result of this one.
     if let Some(format) = schema.pointer_mut("/properties/schema").and_then(Value::as_object_mut) {
         format.insert("const".to_owned(), json!(SCHEMA));
     }

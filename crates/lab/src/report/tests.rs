@@ -77,7 +77,7 @@ fn runs_measured_together_share_a_table() {
 pub(crate) const HOSTILE: &str =
     "=<script>alert(\"x'&\\`|*)</script>]]>\u{1}\u{202e}\n--><!--,{}_`";
 
-/// Runs of which each text says something else than it means.
+/// Runs whose texts all contain markup.
 pub(crate) fn hostile() -> Document {
     let evil = |at: &str| format!("{at} {HOSTILE}");
     let mut runs =
@@ -170,7 +170,7 @@ fn what_is_no_result_is_refused_by_name() {
         (r#"{"schema":"mcplane.compare/1"}"#, "missing field"),
     ] {
         let error = Document::read([("a.json", text)]).unwrap_err().to_string();
-        assert!(error.starts_with("a.json is no result: ") && error.contains(part), "{error}");
+        assert!(error.starts_with("a.json is not a result: ") && error.contains(part), "{error}");
     }
     let text = serde_json::to_string(&Report::new(Environment::look(), vec![])).unwrap();
     let many = vec![("a.json", text.as_str()); FILES_MAX + 1];

@@ -240,7 +240,7 @@ fn measured(file: &File) -> String {
         (None, None) => "a closed loop: each call began when another had ended",
     };
     let at = match run.plan.arrivals.map(|arrivals| arrivals.shape) {
-        Some(Shape::Rate { .. }) => "at",
+        Some(Shape::Rate(_)) => "at",
         Some(_) => "with a",
         None => "with",
     };

@@ -40,7 +40,7 @@ pub struct Counts {
     pub bytes: BTreeMap<String, f64>,
 }
 
-/// Why a text is no file of ours.
+/// Why a text is not one of our files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 #[non_exhaustive]
@@ -92,7 +92,7 @@ struct Entry<'a> {
 /// The text of a file's bytes, which may be compressed with gzip.
 ///
 /// # Errors
-/// When it is no UTF-8, is longer than `bytes_max`, or its compression is broken.
+/// When it is not UTF-8, is longer than `bytes_max`, or its compression is broken.
 pub fn text(bytes: impl Read, bytes_max: u64) -> io::Result<String> {
     let mut bytes = io::BufReader::new(bytes);
     let is_gzip = io::BufRead::fill_buf(&mut bytes)?.starts_with(&[0x1f, 0x8b]);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PlanInfo;
+use super::words::Words;
+use super::{PlanInfo, Shape};
 use crate::text;
 
 /// The arrivals of an open loop.
@@ -25,40 +26,9 @@ pub struct Arrivals {
 impl Arrivals {
     /// Calls per second, averaged over the run.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "a rate needs no more digits")]
     pub fn rate_per_s(&self) -> f64 {
-        match self.shape {
-            Shape::Rate { per_s } => per_s,
-            Shape::Ramp { from_per_s, to_per_s } => f64::midpoint(from_per_s, to_per_s),
-            Shape::Burst { calls, every_ns } => calls as f64 * 1e9 / every_ns as f64,
-        }
+        self.shape.curve().mean_per_s()
     }
-}
-
-/// How the rate goes.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[serde(tag = "shape", rename_all = "snake_case")]
-#[allow(clippy::exhaustive_enums, reason = "plain data that the caller fills in")]
-pub enum Shape {
-    /// The same all the time.
-    Rate {
-        /// Calls per second.
-        per_s: f64,
-    },
-    /// Evenly from one rate to another over the whole run.
-    Ramp {
-        /// Calls per second at the start.
-        from_per_s: f64,
-        /// Calls per second at the end.
-        to_per_s: f64,
-    },
-    /// Many calls at once, again and again, the first ones at the start.
-    Burst {
-        /// Calls of one burst.
-        calls: u64,
-        /// Nanoseconds from one burst to the next.
-        every_ns: u64,
-    },
 }
 
 /// How arrivals are spread.
@@ -96,20 +66,6 @@ pub struct Think {
     pub exponential: bool,
 }
 
-/// How a load is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Words {
-    /// In few words: `32 in flight`, `1,000/s`, `ramp 100..2,000/s`.
-    Short,
-    /// In many, up to the number in flight: `open loop, 1,000 calls/s, at most `.
-    Long,
-    /// Exactly: `×32`, `@1000/s ≤1024`. The seed of random arrivals is not in it: with another, the
-    /// load is the same.
-    Exact,
-    /// As a part of a name: `32`, `500_per_s`, `ramp_100_2000_per_s`.
-    Name,
-}
-
 impl PlanInfo {
     /// Calls in flight that were asked for. A file may hold any number.
     #[must_use]
@@ -120,7 +76,7 @@ impl PlanInfo {
     /// The load in words.
     pub(crate) fn load_in(&self, words: Words) -> String {
         if let Some(arrivals) = &self.arrivals {
-            return self.begun_at(&arrivals.shape.told(words), arrivals, words);
+            return self.begun_at(&arrivals.shape.curve().told(words), arrivals, words);
         }
         let think = self.think.map(|think| think.told(words)).unwrap_or_default();
         let many = self.in_flight();
@@ -147,42 +103,6 @@ impl PlanInfo {
             }
             Words::Exact => format!("@{shape}{} ≤{}", random(" poisson"), self.in_flight()),
             Words::Name => as_name(&(shape.to_owned() + &random("_poisson"))),
-        }
-    }
-}
-
-impl Shape {
-    fn told(self, words: Words) -> String {
-        let exact = |per_s: f64| match words {
-            Words::Exact => per_s.to_string(),
-            Words::Name => ((per_s * 1e3).round() / 1e3).to_string(),
-            Words::Short | Words::Long => text::rate(per_s),
-        };
-        match (self, words) {
-            (Self::Rate { per_s }, Words::Short | Words::Exact) => format!("{}/s", exact(per_s)),
-            (Self::Rate { per_s }, Words::Long) => format!("{} calls/s", exact(per_s)),
-            (Self::Rate { per_s }, Words::Name) => format!("{}_per_s", exact(per_s)),
-            (Self::Ramp { from_per_s, to_per_s }, _) => {
-                let (from, to) = (exact(from_per_s), exact(to_per_s));
-                match words {
-                    Words::Short => format!("ramp {from}..{to}/s"),
-                    Words::Long => format!("{from} to {to} calls/s"),
-                    Words::Exact => format!("{from}..{to}/s"),
-                    Words::Name => format!("ramp_{from}_{to}_per_s"),
-                }
-            }
-            (Self::Burst { calls, every_ns }, _) => {
-                let (many, every) = (text::count(calls), Duration::from_nanos(every_ns));
-                match words {
-                    Words::Short => format!("burst of {many} every {}", short_time(every_ns)),
-                    Words::Long => {
-                        let every = text::time(text::ns(Some(every_ns)));
-                        format!("{many} calls at once every {every}")
-                    }
-                    Words::Exact => format!("{calls}/{every:?}"),
-                    Words::Name => format!("burst_{calls}_every_{every:?}"),
-                }
-            }
         }
     }
 }
@@ -216,6 +136,7 @@ fn short_time(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::shape::{Burst, Ramp, Rate};
     use crate::results::tests::{begun_at, sample};
 
     #[test]
@@ -232,9 +153,9 @@ mod tests {
                 exponential.map(|exponential| Think { mean_ns: 5_000_000, exponential });
             run
         };
-        let rate = Shape::Rate { per_s: 300.0 };
-        let ramp = Shape::Ramp { from_per_s: 100.0, to_per_s: 2_000.0 };
-        let burst = Shape::Burst { calls: 50, every_ns: 500_000_000 };
+        let rate = Shape::Rate(Rate { per_s: 300.0 });
+        let ramp = Shape::Ramp(Ramp { from_per_s: 100.0, to_per_s: 2_000.0 });
+        let burst = Shape::Burst(Burst { calls: 50, every_ns: 500_000_000 });
         for (run, words, word) in [
             (opened(rate, Spacing::Constant), "300/s", "300_per_s"),
             (opened(rate, Spacing::Poisson), "300/s poisson", "300_per_s_poisson"),

@@ -7,7 +7,7 @@
 //! * `run`         — one measurement: what was asked for, of what, and the figures.
 //! * `latency`, `errors`, `resources`, `trend` — the figures.
 //! * `evidence`    — what lets a reader judge them; `ratio` — target by floor.
-//! * `load`        — the load of a run.
+//! * `load`        — the load of a run; `shape` — of an open loop; `words` — how it is told.
 //! * `kinds`       — what fields of one word may say.
 //! * `ladder`, `limit`, `cold` — what else came of it.
 //! * `contest`     — targets that were measured in turns, compared by `metric`.
@@ -29,7 +29,9 @@ mod ratio;
 mod report;
 mod resources;
 mod run;
+pub mod shape;
 mod trend;
+mod words;
 
 pub use cold::{ColdStart, Spread};
 use contest::COMPARE_SCHEMA;
@@ -43,8 +45,7 @@ pub use ladder::{Ladder, Step};
 pub(crate) use latency::QUANTILES;
 pub use latency::{Latencies, Latency, samples_min};
 pub use limit::{Checked, Found, Probe};
-pub(crate) use load::Words;
-pub use load::{Arrivals, Shape, Spacing, Think};
+pub use load::{Arrivals, Spacing, Think};
 pub use metric::Metric;
 pub use ratio::{Ratio, Ratios};
 pub use report::{Measured, Missing, Report, SCHEMA};
@@ -52,7 +53,9 @@ pub use resources::{ResourceSecond, Resources};
 pub use run::{
     Knobs, MixedCall, PlanInfo, Results, Run, Slice, StartInfo, TargetInfo, ToolResults,
 };
+pub use shape::{DURATION_MAX, RATE_PER_S_MAX, Shape};
 pub use trend::{Drifting, Series};
+pub(crate) use words::Words;
 
 #[cfg(test)]
 pub(crate) mod tests;

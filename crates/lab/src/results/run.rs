@@ -121,7 +121,7 @@ pub struct PlanInfo {
     pub args: serde_json::Value,
     /// Whether the lab chose the tool or built the arguments.
     pub chosen: bool,
-    /// The kinds of calls of a mix, of which `tool` and `args` are the first.
+    /// The kinds of calls of a mix; `tool` and `args` are the first of them.
     #[serde(default)]
     pub mix: Vec<MixedCall>,
     /// The rest.

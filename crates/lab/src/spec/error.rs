@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::Field;
 
-/// A field whose value makes no sense, by itself or beside others. Whoever asks the user gives fields
-/// their names: [`SpecError::words`].
+/// A field whose value makes no sense, by itself or beside others. Whoever asks the user names the
+/// fields: [`SpecError::words`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     field: Field,

@@ -30,6 +30,7 @@ pub use value::calls_or_time;
 pub use crate::text::duration;
 
 use crate::client::Speak;
+use crate::results::shape::{Burst, Ramp, Rate, Syntax};
 use crate::results::{Shape, Spacing, Think};
 use crate::verdict::Assertions;
 
@@ -63,15 +64,17 @@ pub struct Spec {
     #[schemars(!default, with = "Option<String>")]
     pub think: Option<Think>,
     /// Open loop: calls begun per second.
-    pub rate: Option<f64>,
+    #[serde(default, deserialize_with = "rate")]
+    #[schemars(!default, with = "Option<f64>")]
+    pub rate: Option<Rate>,
     /// Open loop: so many calls at once every so often, such as "50/1s".
-    #[serde(default, deserialize_with = "burst")]
+    #[serde(default, deserialize_with = "value::parsed")]
     #[schemars(!default, with = "Option<String>")]
-    pub burst: Option<Shape>,
+    pub burst: Option<Burst>,
     /// Open loop: a rate that goes from one to another over the run, such as "100..2000".
-    #[serde(default, deserialize_with = "ramp")]
+    #[serde(default, deserialize_with = "value::parsed")]
     #[schemars(!default, with = "Option<String>")]
-    pub ramp: Option<Shape>,
+    pub ramp: Option<Ramp>,
     /// How the calls of an open loop are spread.
     pub arrivals: Option<Spacing>,
     /// Where arrivals, arguments and think times that are random begin.
@@ -235,8 +238,61 @@ fields! { spec:
     ProfileOut = "profile_out" if spec.profile_out.is_some(),
 }
 
-/// What makes calls begin when they are meant to, whatever became of others.
-pub(crate) const OPEN: &[Field] = &[Field::Rate, Field::Burst, Field::Ramp];
+/// Declares the shapes of an open loop: the field of each, and what its option does.
+macro_rules! shapes {
+    ($($shape:ident in $field:ident: $about:literal,)+) => {
+        /// Every shape, in the order of the help.
+        pub const SHAPES: &[ShapeField] = &[$(ShapeField {
+            field: Field::$shape,
+            syntax: $shape::SYNTAX,
+            about: $about,
+            read: |text| text.parse().map(Shape::$shape),
+        },)+];
+
+        /// What makes calls begin when they are meant to, whatever became of others.
+        pub(crate) const OPEN: &[Field] = &[$(Field::$shape,)+];
+
+        impl From<Shape> for Field {
+            fn from(shape: Shape) -> Self {
+                match shape { $(Shape::$shape(_) => Self::$shape,)+ }
+            }
+        }
+
+        impl Spec {
+            /// The same as an open loop of this shape.
+            #[must_use]
+            pub fn shaped(mut self, shape: Shape) -> Self {
+                match shape { $(Shape::$shape(shape) => self.$field = Some(shape),)+ }
+                self
+            }
+
+            /// How the rate of an open loop goes.
+            pub(crate) fn shape(&self) -> Option<Shape> {
+                None$(.or(self.$field.map(Shape::$shape)))+
+            }
+        }
+    };
+}
+
+shapes! {
+    Rate in rate: "Open loop: begin so many calls per second, whether others have ended or not",
+    Burst in burst: "Open loop: begin so many calls at once every so often",
+    Ramp in ramp: "Open loop: begin calls at a rate that goes from one to another over the run",
+}
+
+/// A shape as an option.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ShapeField {
+    /// Its field, whose key is its name.
+    pub field: Field,
+    /// How it is written.
+    pub syntax: Syntax,
+    /// What its option does.
+    pub about: &'static str,
+    /// Reads it.
+    pub read: fn(&str) -> Result<Shape, String>,
+}
 
 impl Spec {
     /// Where the report goes in a form of this name.
@@ -253,19 +309,10 @@ impl Spec {
         };
         path.as_deref()
     }
-
-    /// How the rate of an open loop goes.
-    pub(crate) fn shape(&self) -> Option<Shape> {
-        self.rate.map(|per_s| Shape::Rate { per_s }).or(self.burst).or(self.ramp)
-    }
 }
 
-fn burst<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Shape>, D::Error> {
-    value::read(from, Shape::burst)
-}
-
-fn ramp<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Shape>, D::Error> {
-    value::read(from, Shape::ramp)
+fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
+    f64::deserialize(from).map(|per_s| Some(Rate { per_s }))
 }
 
 impl Field {

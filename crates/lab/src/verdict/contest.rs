@@ -101,6 +101,7 @@ fn calibrated(comparisons: Vec<Comparison>, noise: &[Comparison]) -> Vec<Compari
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::shape::Rate;
     use crate::results::tests::sample;
     use crate::results::{Arrivals, Shape, Spacing, Verdict};
     use crate::verdict::EFFECT_DEFAULT;
@@ -169,7 +170,7 @@ mod tests {
             "{}",
             contest.to_text(1000)
         );
-        let shape = Shape::Rate { per_s: 1000.0 };
+        let shape = Shape::Rate(Rate { per_s: 1000.0 });
         let arrivals = Arrivals { shape, spacing: Spacing::Poisson, seed: 1 };
         contest.runs[0].plan.arrivals = Some(arrivals);
         assert!(

@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(counted(Series::Fds, |s| 12 + s / 40), [Flag::DescriptorsGrew]);
         assert_eq!(counted(Series::Fds, |s| 12 - s / 40), []);
         assert_eq!(counted(Series::Threads, |s| 5 - s / 60), [Flag::ThreadsChanged]);
-        // One more for a moment is no growth.
+        // One more for a moment is not growth.
         assert_eq!(counted(Series::Fds, |s| 12 + u32::from(s == 60)), []);
     }
 

@@ -23,7 +23,7 @@ pub const RUN_NOISE: f64 = 0.04;
 #[non_exhaustive]
 pub struct Recorded(File);
 
-/// A file that is no result.
+/// A file that is not a result.
 #[derive(Debug, Error)]
 #[error("not a result of bench or compare, nor counts: {0}")]
 #[non_exhaustive]
@@ -97,7 +97,7 @@ impl Recorded {
         })
     }
 
-    /// The runs that a baseline judges: none of a search, whose rates are its own.
+    /// The runs that a baseline judges: not those of a search, whose rates are its own.
     pub(super) fn judged(&self) -> Vec<Group<'_>> {
         if self.limit().is_some() { Vec::new() } else { self.groups() }
     }

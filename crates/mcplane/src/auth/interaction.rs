@@ -25,7 +25,7 @@ use crate::transport::http::client::Pool;
 const WAIT: Duration = Duration::from_secs(5 * 60);
 /// Connections that are served at once while waiting: a browser opens a few.
 const CONNECTIONS_MAX: usize = 16;
-/// A browser that says nothing for this long is no browser.
+/// A browser that says nothing for this long is not a browser.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The head of a request; codes are short.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -36,7 +36,7 @@ const REDIRECTS_MAX: usize = 5;
 
 /// Sends the user to an authorization server and waits for the answer.
 pub trait Interaction: Send + Sync + 'static {
-    /// Shows the user `url`, and gives back the whole URL that the user's browser was sent to: it
+    /// Shows the user `url`, and returns the whole URL that the user's browser was sent to: it
     /// begins with `redirect_uri`. It is checked by the caller.
     ///
     /// `url` is `https`, or `http` on this machine. Never give it to a shell.

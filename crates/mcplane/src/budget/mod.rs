@@ -193,12 +193,12 @@ impl Budget {
         }
     }
 
-    /// The same for an empty input of whose lines nobody has a part any more.
+    /// The same for an empty input when nobody holds a part of its lines any longer.
     pub(crate) fn keep_input(&self, input: &mut BytesMut) {
         self.keep(std::mem::take(input).into());
     }
 
-    /// Bytes whose buffer is kept, if it is large, when nobody has a part of them any more.
+    /// Bytes whose buffer is kept, if it is large, when nobody holds a part of them any longer.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn lend(&self, bytes: Vec<u8>) -> Bytes {
         match bytes.capacity() {

@@ -85,7 +85,7 @@ impl Spares {
         Some(buffer)
     }
 
-    /// Gives all of them back to the system if a budget of `budget_max`, of which `used` bytes are used,
+    /// Gives all of them back to the system if a budget of `budget_max`, with `used` bytes in use,
     /// has no room for them.
     pub(super) fn make_room(&self, used: usize, budget_max: usize) {
         // A buffer may just have been kept beside what was used before.

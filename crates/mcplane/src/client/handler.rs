@@ -92,7 +92,7 @@ impl Handlers {
                         return Err(ErrorObject::invalid_params(why));
                     }
                 };
-                // Silence is what people do who went away.
+                // A person who went away does not answer.
                 write(revision, &result.unwrap_or_else(|_| ElicitResult::cancel()))
             }
             Method::CreateMessage => {

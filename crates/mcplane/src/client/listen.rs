@@ -126,7 +126,7 @@ impl Listener {
         }));
     }
 
-    /// Whether nobody listens any more.
+    /// Whether nobody listens any longer.
     pub(super) fn is_closed(&self) -> bool {
         self.changes.is_closed()
     }

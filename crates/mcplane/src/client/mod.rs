@@ -117,7 +117,7 @@ impl Client {
         self.0.process.as_ref()
     }
 
-    /// What the server sent that was no message.
+    /// What the server sent that was not a message.
     #[must_use]
     pub fn strays(&self) -> Strays {
         self.0.state.strays()
@@ -128,7 +128,7 @@ impl Client {
     /// Cancel safe in that nothing stays behind: dropping the future cancels the call on the wire.
     ///
     /// # Errors
-    /// As [`InFlight::result`]. A tool that failed is no error: see [`CallToolResult::is_error`].
+    /// As [`InFlight::result`]. A tool that failed is not an error: see [`CallToolResult::is_error`].
     pub async fn call_tool(
         &self,
         name: &str,
@@ -260,7 +260,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::is_misuse`] for a method that the agreed revision does not have or parameters that
-    /// are no object; [`Error::is_rpc`] if the server answers with an error; else it did not
+    /// are not an object; [`Error::is_rpc`] if the server answers with an error; else it did not
     /// answer in time, broke the protocol, or the connection has ended.
     pub async fn request_raw(&self, method: Method, params: &impl Serialize) -> Result<Bytes> {
         if matches!(method, Method::Initialize | Method::Listen) {

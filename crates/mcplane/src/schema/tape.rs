@@ -86,7 +86,7 @@ impl Tape {
         Ok(tape)
     }
 
-    /// Indexes what should be valid JSON, in place, for an empty tape is a kilobyte; gives back the
+    /// Indexes what should be valid JSON, in place, for an empty tape is a kilobyte; returns the
     /// text. What is not JSON at all is refused; a slip in the punctuation may pass, and then the
     /// reader of the values meets it.
     pub(super) fn fill<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a str, Flaw> {

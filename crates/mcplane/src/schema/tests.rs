@@ -349,7 +349,7 @@ proptest! {
         let tree: Validator = jsonschema::options().build(&schema).unwrap();
         let expected = tree.is_valid(&instance);
         let compact = instance.to_string();
-        // "false" and "null" hold an `a` or an `e` that is no part of a string.
+        // "false" and "null" hold an `a` or an `e` that is not a part of a string.
         let escaped = escape(&compact).replace("f\\u0061lse", "false");
         let pretty = serde_json::to_string_pretty(&instance).unwrap();
         for text in [&compact, &pretty, &escaped] {

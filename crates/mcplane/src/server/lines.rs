@@ -79,7 +79,7 @@ pub(super) async fn serve(
                     return ended(wire.shutdown().await);
                 }
                 Event::Woke => connection.expire(clock::now()),
-                // Who may be silent for how long is for the stream to say; nobody asks for losses.
+                // How long a peer may be silent is for the stream to say; nobody asks for losses.
                 Event::Read | Event::Stalled | Event::Lost(_) => {}
             },
             event = connection.events.recv(), if room => connection.event(event),

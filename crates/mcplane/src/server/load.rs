@@ -24,7 +24,7 @@ impl Load {
     }
 
     pub(super) fn take(&self) -> Option<Taken> {
-        // Who is refused is never counted: others would be refused for it.
+        // A client that is refused is never counted: others would be refused for it.
         let more = |taken: usize| (taken < self.max).then_some(taken + 1);
         self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
         Some(Taken(Arc::clone(&self.taken)))

@@ -16,7 +16,7 @@ const NAME_BYTES_MAX: usize = 128;
 /// long.
 const WHY_BYTES_MAX: usize = 384;
 
-/// Why the JSON text is no `T`, fit to be shown to who sent it.
+/// Why the JSON text is not a `T`, fit to be shown to whoever sent it.
 #[cold]
 pub(crate) fn why<T: DeserializeOwned>(json: &[u8]) -> String {
     let parser = &mut serde_json::Deserializer::from_slice(json);

@@ -42,7 +42,7 @@ pub trait Relay: Send + Sync + 'static {
     /// A client begins to watch a resource. Each one that began also ends.
     fn watch(&self, caller: &Caller, uri: &str);
 
-    /// A client does not watch a resource any more.
+    /// A client no longer watches a resource.
     fn unwatch(&self, caller: &Caller, uri: &str);
 
     /// A session wants log messages of this level (up to 2025-11-25).
@@ -60,7 +60,7 @@ pub trait Relay: Send + Sync + 'static {
 
 /// A request in flight at an upstream.
 pub trait Cancel: Send + Sync {
-    /// Nobody waits for the answer any more.
+    /// Nobody waits for the answer any longer.
     fn cancel(&self);
 }
 

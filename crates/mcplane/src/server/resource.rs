@@ -177,6 +177,9 @@ resource_kinds! {
     Resource(IntoResource, into_resource), types::Resource, uri;
     /// A family of resources: a URI template such as `file:///{name}` (RFC 6570, levels 1 and 2
     /// without fragments). `{name}` matches one or more characters other than `/`, `{+name}` any; the
-    /// names are letters, digits and `_`.
+    /// names are letters, digits and `_`. At most 32 pieces, texts and variables together
+    /// ([`PIECES_MAX`](mcplane_proto::uri_template::PIECES_MAX)): a server with a longer template
+    /// does not start. A URI of more than 8 KiB
+    /// ([`URI_BYTES_MAX`](mcplane_proto::uri_template::URI_BYTES_MAX)) matches no template.
     ResourceTemplate(IntoResourceTemplate, into_resource_template), types::ResourceTemplate, uri_template;
 }

@@ -1,4 +1,4 @@
-//! What is said to those whose messages find no room.
+//! What is said to peers whose messages find no room.
 
 use mcplane_proto::error::{Code, ErrorObject};
 use serde_json::json;

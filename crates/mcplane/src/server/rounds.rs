@@ -79,7 +79,7 @@ impl Rounds {
     ///
     /// # Errors
     /// -32602 for a state that this server did not seal for this request and this principal, or
-    /// whose time is over.
+    /// that has expired.
     pub(crate) fn open(
         message: &Message,
         key: &SealKey,

@@ -115,7 +115,7 @@ impl Tool {
     ) -> Self {
         let input = object_schema(schemars::schema_for!(A));
         let takes_object = input.is_some();
-        // What is no object is replaced or refused before anybody sees it.
+        // What is not an object is replaced or refused before anybody sees it.
         let input = input.unwrap_or_else(|| RawValue::NULL.to_owned());
         let mut definition = types::Tool::new(name, input);
         definition.output_schema = R::output_schema().and_then(|schema| to_raw_value(&schema).ok());

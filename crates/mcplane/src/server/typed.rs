@@ -4,7 +4,7 @@
 //! A tool's schema is derived from the type that its arguments are parsed as, so that whatever the
 //! schema says of types, names and words, `serde` says too: one thing at a time, where the validator
 //! lists every violation. Bounds and patterns are only in the schema, and so is all of a schema that
-//! is no type's; a tool that has them would promise what nobody keeps.
+//! belongs to no type; a tool that has them would promise what nobody keeps.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -83,7 +83,7 @@ impl Schema {
     /// the arguments are an object is not for it to say: a struct takes a list, too.
     ///
     /// # Errors
-    /// If they are none.
+    /// If they are not an object.
     pub(crate) fn check(&self, json: &[u8]) -> Result<(), &'static str> {
         match (self.0, json.first()) {
             (Root::Any, _) | (Root::Object, Some(b'{')) => Ok(()),
@@ -96,7 +96,7 @@ impl Schema {
 fn unchecked<'s>(schema: &'s Value, name: Option<&'s str>) -> Option<(Option<&'s str>, &'s str)> {
     match schema {
         Value::Object(keywords) => keywords.iter().find_map(|(keyword, value)| {
-            // Names of properties are no keywords, and defaults and examples are data.
+            // Names of properties are not keywords, and defaults and examples are data.
             match keyword.as_str() {
                 "properties" => {
                     value.as_object()?.iter().find_map(|(name, value)| unchecked(value, Some(name)))

@@ -147,7 +147,7 @@ impl FromStr for Address {
     }
 }
 
-/// The scheme that a text begins with. A name before a port is none.
+/// The scheme that a text begins with. A name before a port is not a scheme.
 fn scheme(text: &str) -> Option<&'static Scheme> {
     let (name, rest) = text.split_once(':')?;
     let is_port = !name.eq_ignore_ascii_case("unix")

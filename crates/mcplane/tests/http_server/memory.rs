@@ -62,7 +62,7 @@ async fn what_is_kept_for_a_client_that_went_away_is_bounded_and_it_is_told() {
     until(|| budget.used() <= 256 * KIB).await;
     let gone = world.send(&resume(&session, &places[0])).await;
     gone.refuses_http(410);
-    assert!(gone.json()["error"]["message"].as_str().unwrap().contains("not kept any more"));
+    assert!(gone.json()["error"]["message"].as_str().unwrap().contains("no longer kept"));
     let mut last = world.stream(&resume(&session, &places[5])).await;
     assert_eq!(text(&last.json().await).len(), 155 * KIB);
     world.send(&resume(&session, "77-1")).await.refuses_http(400);

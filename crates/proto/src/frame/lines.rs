@@ -55,7 +55,7 @@ impl Lines {
         }
     }
 
-    /// Gives the line up whose beginning is in `buffer`: it is dropped up to its newline.
+    /// Gives up the line that begins in `buffer`: it is dropped up to its newline.
     pub fn give_up(&mut self, buffer: &mut BytesMut) {
         self.searched = 0;
         self.discarding = true;

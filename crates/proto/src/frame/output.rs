@@ -155,7 +155,7 @@ impl Output {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Gives memory back that a burst needed.
+    /// Frees memory that a burst needed.
     fn trim(&mut self) {
         if self.bytes.capacity() / 4 > self.bytes.len() {
             self.bytes.shrink_to(KEPT_BYTES.max(2 * self.bytes.len()));

@@ -292,7 +292,7 @@ impl Block<'_> {
     }
 }
 
-/// Begins an event whose data is one JSON message, to be written into `out` next. Gives back where
+/// Begins an event whose data is one JSON message, to be written into `out` next. Returns where
 /// the message begins, for [`end`].
 pub fn begin(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>) -> usize {
     write_head(out, event, id);

@@ -65,7 +65,7 @@ pub fn encode(text: &str) -> Cow<'_, str> {
 /// The text that a header value stands for, without the white space around it.
 ///
 /// # Errors
-/// Characters that a header must not have, base64 that is none, or bytes that are not UTF-8.
+/// Characters that a header must not have, invalid base64, or bytes that are not UTF-8.
 pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, Malformed> {
     let value = trim(value);
     if !value.iter().copied().all(is_visible) {
@@ -85,8 +85,8 @@ pub enum Malformed {
     /// Not visible ASCII, space or tab.
     #[error("has characters that a header must not have")]
     Characters,
-    /// Marked as base64 and is none.
-    #[error("is marked as base64 but is none")]
+    /// Marked as base64, but is not.
+    #[error("is marked as base64 but is not")]
     Base64,
     /// Base64 of bytes that are not UTF-8.
     #[error("is base64 of bytes that are not UTF-8")]

@@ -195,7 +195,7 @@ fn every_header_that_does_not_mirror_the_body_is_named() {
     );
     fails("Mcp-Name", Some("other"), "header mcp-name is \"other\", but the body says \"tö\"");
     fails("Mcp-Name", Some("tö"), "header mcp-name has characters that a header must not have");
-    fails("Mcp-Name", Some("=?base64?x?="), "header mcp-name is marked as base64 but is none");
+    fails("Mcp-Name", Some("=?base64?x?="), "header mcp-name is marked as base64 but is not");
     fails(
         "Mcp-Param-Zone",
         Some("43"),

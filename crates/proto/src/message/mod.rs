@@ -45,7 +45,7 @@ pub enum Kind {
     ErrorResponse,
 }
 
-/// How an answer ends its request: what those need who send it on and do not read it.
+/// How an answer ends its request: what a relay needs, which does not read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 §5 has these two")]
 pub enum Outcome {
@@ -107,7 +107,7 @@ impl Message {
         self.kind
     }
 
-    /// How an answer ends its request; -32603 stands for a code that is no integer. `None` for what is
+    /// How an answer ends its request; -32603 stands for a code that is not an integer. `None` for what is
     /// no answer.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {

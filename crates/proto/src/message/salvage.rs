@@ -1,4 +1,4 @@
-//! Whose answer it was, when bytes are no message: its request fails at once and need not wait.
+//! Which request bytes answer that are not a message: it fails at once and need not wait.
 
 use super::part::{Inside, Part};
 use crate::id::Id;
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
         self.bytes.get(start..self.at)
     }
 
-    /// Any value, and what is none by its letters alone, such as `NaN`.
+    /// Any value, and words that look like one, such as `NaN`.
     fn value(&mut self) -> Option<&'a [u8]> {
         self.space();
         let start = self.at;

@@ -73,7 +73,7 @@ pub enum ScanError {
         /// Where it begins.
         at: usize,
     },
-    /// A key with half of a surrogate pair is no text: readers do not agree on what it is.
+    /// A key with half of a surrogate pair is not text: readers do not agree on what it is.
     #[error("the key at byte {at} has half of a surrogate pair")]
     BadKey {
         /// Where it begins.
@@ -173,7 +173,7 @@ pub(super) fn message(bytes: &[u8]) -> Result<Scanned, ScanFailure> {
     Err(refused(bytes, &spans, error))
 }
 
-/// Whom a message is from or for that is none.
+/// Why the message is refused, and whom to answer, as far as that can be read.
 #[cold]
 fn refused(bytes: &[u8], spans: &Spans, error: ScanError) -> ScanFailure {
     let part = |part| spans.range(part).and_then(|range| bytes.get(range));
@@ -423,7 +423,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// A string, from its opening to its closing quote. Gives back whether it has escapes.
+    /// A string, from its opening to its closing quote. Returns whether it has escapes.
     fn string(&mut self) -> Result<bool, ScanError> {
         self.at += 1;
         let mut escaped = false;

@@ -85,7 +85,7 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Appends what needs no escape; gives back the rest.
+/// Appends what needs no escape; returns the rest.
 fn copy_plain<'a>(out: &mut Vec<u8>, text: &'a [u8]) -> &'a [u8] {
     let (plain, rest) = text.split_at(plain_len(text));
     out.extend_from_slice(plain);

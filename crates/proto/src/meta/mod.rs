@@ -97,7 +97,7 @@ impl Envelope {
 
     /// Appends the `_meta` object. Legacy revisions know `progressToken` and the trace only; the
     /// rest of the envelope is not written there. The members of `extra` follow, but for those
-    /// that the envelope owns. Gives back whether the object has any member.
+    /// that the envelope owns. Returns whether the object has any member.
     pub fn write(&self, revision: Revision, extra: Option<&RawValue>, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         out.push(b'{');
@@ -113,7 +113,7 @@ impl Envelope {
         object.optional(TRACESTATE, self.trace.state.as_ref());
         object.optional(BAGGAGE, self.trace.baggage.as_ref());
         if let Some(extra) = extra {
-            // What is no object has no members to add.
+            // What is not an object has no members to add.
             let _ = members(extra.get(), |key, value| {
                 let trace = [TRACEPARENT, TRACESTATE, BAGGAGE].contains(&&*key);
                 let unset = trace && self.trace == Trace::default();
@@ -194,7 +194,7 @@ impl<'a> EnvelopeRef<'a> {
         }
     }
 
-    /// Where the request stands in a distributed trace. What is no string counts as absent.
+    /// Where the request stands in a distributed trace. What is not a string counts as absent.
     #[must_use]
     pub fn trace(&self) -> Trace {
         let [parent, state, baggage] = self.trace.map(|value| {

@@ -169,7 +169,7 @@ impl<T> ClientSession<T> {
         }
     }
 
-    /// Takes bytes in that are no message. What looks like a request is answered with an error; the
+    /// Takes bytes in that are not a message. What looks like a request is answered with an error; the
     /// request that a response was for ends as [`Answer::Malformed`]. At most one message is
     /// appended to `out`.
     pub fn refuse(

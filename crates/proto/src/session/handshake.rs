@@ -24,7 +24,7 @@ pub enum EraChoice {
     Auto,
     /// `initialize` without a probe, and whichever legacy revision the server answers with.
     Legacy,
-    /// This revision and no other. For 2026-07-28 a failing discovery is no obstacle: the
+    /// This revision and no other. For 2026-07-28 a failing discovery is not an obstacle: the
     /// revision is pinned, the server's capabilities are then unknown.
     Only(Revision),
 }

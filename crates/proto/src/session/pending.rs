@@ -92,7 +92,7 @@ impl<T> Pending<T> {
             return Err(tag);
         }
         let id = self.next_id();
-        // A timeout that no clock reaches is none.
+        // A timeout that no clock reaches never comes.
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         let latest = deadline.unwrap_or(now).max(now + REQUEST_TIMEOUT_MAX);
         self.note(deadline);

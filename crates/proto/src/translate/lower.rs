@@ -255,7 +255,7 @@ fn blocks(content: &[u8], from: Revision, to: Revision, note: Option<&[u8]>, out
     }
 }
 
-/// Appends an array with each element written by `write`. What is no array is copied.
+/// Appends an array with each element written by `write`. What is not an array is copied.
 pub(super) fn array(json: &[u8], out: &mut Vec<u8>, mut write: impl FnMut(&[u8], &mut Vec<u8>)) {
     if !json.starts_with(b"[") {
         return out.extend_from_slice(json);
@@ -270,7 +270,7 @@ pub(super) fn array(json: &[u8], out: &mut Vec<u8>, mut write: impl FnMut(&[u8],
     out.push(b']');
 }
 
-/// Appends an object with one member written by `write`. What is no object is copied.
+/// Appends an object with one member written by `write`. What is not an object is copied.
 fn with_member(json: &[u8], name: &str, out: &mut Vec<u8>, write: impl Fn(&[u8], &mut Vec<u8>)) {
     if !json.starts_with(b"{") {
         return out.extend_from_slice(json);

@@ -16,7 +16,7 @@
 //! * [`progress`], [`log`], [`change`] — notifications.
 //!
 //! All bytes given to these functions are JSON text: parts of a scanned [`Message`](crate::Message)
-//! or text that this program wrote. Anything else does no harm, but what comes out is no JSON.
+//! or text that this program wrote. Anything else does no harm, but what comes out is not JSON.
 
 mod answer;
 mod error;

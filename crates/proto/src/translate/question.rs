@@ -59,7 +59,7 @@ pub fn question_to_legacy(
     let params = request.params.as_deref().map_or("{}", RawValue::get).as_bytes();
     let method = Method::parse(&request.method)
         .filter(|method| is_question(*method))
-        .ok_or_else(|| format!("{} is no question to a client", shorten(&request.method)))?;
+        .ok_or_else(|| format!("{} is not a question to a client", shorten(&request.method)))?;
     let params =
         legacy_params(method, params, (Revision::V2026_07_28, client), elicitation_id, None)?;
     Ok((method, params))
@@ -79,7 +79,7 @@ pub fn question(
 ) -> Result<Vec<u8>, String> {
     let method = ask.method().filter(|method| is_question(*method));
     let method = method
-        .ok_or_else(|| format!("{} is no question to a client", shorten(&ask.method_name())))?;
+        .ok_or_else(|| format!("{} is not a question to a client", shorten(&ask.method_name())))?;
     let token = token.filter(|_| ask.part(Part::ProgressToken).is_some());
     legacy_params(method, ask.part(Part::Params).unwrap_or(b"{}"), (from, client), None, token)
 }

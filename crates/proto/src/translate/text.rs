@@ -15,13 +15,13 @@ pub(super) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// The key, decoded. One that is no text has the empty name, which no rule asks for.
+    /// The key, decoded. One that is not text has the empty name, which no rule asks for.
     pub(super) fn name(&self) -> Cow<'a, str> {
         decode_text(self.key).unwrap_or_default()
     }
 }
 
-/// The members of an object, in order. What is no object has none.
+/// The members of an object, in order. What is not an object has none.
 pub(super) fn members(object: &[u8]) -> Members<'_> {
     let mut cursor = Cursor { bytes: object, at: 0 };
     cursor.enter(b'{');
@@ -54,7 +54,7 @@ pub(super) fn cut<'a>(text: &'a [u8], quoted_key: &[u8], value: &[u8]) -> Option
     text.get(before.len()..text.len() - after.len())
 }
 
-/// The elements of an array, in order. What is no array has none.
+/// The elements of an array, in order. What is not an array has none.
 pub(super) fn elements(array: &[u8]) -> Elements<'_> {
     let mut cursor = Cursor { bytes: array, at: 0 };
     cursor.enter(b'[');
@@ -304,7 +304,7 @@ pub(super) fn splice<const N: usize>(text: &[u8], mut edits: [Edit<'_>; N], out:
     out.extend_from_slice(text.get(copied..).unwrap_or_default());
 }
 
-/// Where a part of `text` begins in it; beyond its end for what is no part of it.
+/// Where a part of `text` begins in it; beyond its end for what is not a part of it.
 pub(super) fn offset(text: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr().wrapping_sub(text.as_ptr().addr())
 }

@@ -228,7 +228,7 @@ impl ServerCapabilities {
         self.is_true(&["resources", "listChanged"])
     }
 
-    /// Whether changes of one resource are told to who subscribes.
+    /// Whether subscribers are told about changes of a single resource.
     #[must_use]
     pub fn resources_subscribe(&self) -> bool {
         self.is_true(&["resources", "subscribe"])
@@ -332,7 +332,7 @@ fn insert(object: &str, path: &[&str], value: &str, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Appends `object` without what is at `path`. What is no object becomes an empty one.
+/// Appends `object` without what is at `path`. What is not an object becomes an empty one.
 fn remove(object: &str, path: &[&str], out: &mut Vec<u8>) {
     let start = out.len();
     out.push(b'{');

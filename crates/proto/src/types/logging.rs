@@ -10,9 +10,9 @@ use super::wire::{Wire, params};
 open_enum! {
     /// How severe a log message is (RFC 5424).
     LogLevel {
-        /// For who looks for a fault.
+        /// Details for debugging.
         Debug = "debug",
-        /// News.
+        /// Normal operation.
         Info = "info",
         /// Normal, but worth a look.
         Notice = "notice",

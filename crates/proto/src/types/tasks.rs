@@ -270,7 +270,7 @@ list! {
     LegacyListTasksResult { tasks: LegacyTask }
 }
 
-/// Milliseconds, `null` or absent: fractions are cut, what is no number counts as absent.
+/// Milliseconds, `null` or absent: fractions are cut, what is not a number counts as absent.
 fn optional_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     Ok(raw.get().parse::<f64>().ok().map(|number| number as u64))

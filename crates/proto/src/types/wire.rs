@@ -170,7 +170,7 @@ fn write_legacy_meta(own: Option<&RawValue>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Appends `,"key":value` for each member of `object` but one. What is no object has no members.
+/// Appends `,"key":value` for each member of `object` but one. What is not an object has no members.
 pub(crate) fn write_members_except(object: &RawValue, except: &str, out: &mut Vec<u8>) {
     let start = out.len();
     let visited = members(object.get(), |key, value| {

@@ -9,7 +9,7 @@ use mcplane_proto::frame::{Output, lines::Lines as Decoder};
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use super::{Arrival, Broken};
+use super::arrival::{Arrival, Broken};
 use crate::client::Stream;
 
 /// Bytes that one read may take: a whole pipe of the default size.

@@ -4,13 +4,17 @@
 //! but for the id, it takes [`Arrival`]s, and it gives up on a call. Whether one stream carries
 //! everything or each call has a connection of its own is decided here.
 //!
-//! * [`Wire`], [`Arrival`], [`Call`] — this file.
+//! * [`Wire`] — what is under way on a connection (this file).
+//! * `call`       — requests whose bytes are ready.
+//! * `arrival`    — what comes back, or why nothing does.
 //! * `lines`      — one message per line over a byte stream.
 //! * `socket`     — WebSocket.
 //! * `streamable` — Streamable HTTP.
 //! * `sse`        — HTTP+SSE.
 //! * `http`       — the HTTP/1.1 connections under the two.
 
+mod arrival;
+mod call;
 mod http;
 mod lines;
 mod socket;
@@ -18,11 +22,9 @@ mod sse;
 mod streamable;
 
 use std::future::poll_fn;
-use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
 use mcplane_proto::error::ErrorObject;
 use mcplane_proto::frame::lines as framing;
 use mcplane_proto::message::{Kind, Part, write};
@@ -34,6 +36,8 @@ use super::Stream;
 use super::dial::Dialer;
 use super::remote::Headers;
 use crate::text::shorten;
+pub(crate) use arrival::{Arrival, Broken, Lost, Silence};
+pub(crate) use call::{Call, UNSTAMPED, stamp, stamps};
 pub(crate) use socket::SUBPROTOCOL;
 
 /// How long the end of a session may take.
@@ -52,152 +56,6 @@ enum Link {
     Socket(Box<socket::Socket>),
     Streamable(Box<streamable::Streamable>),
     Sse(Box<sse::Sse>),
-}
-
-/// A request whose bytes are ready but for its id.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Call {
-    /// The HTTP head up to its length; empty on other transports.
-    head: Vec<u8>,
-    /// The message before and after the id.
-    before: Vec<u8>,
-    after: Vec<u8>,
-    /// Where in `after` the call's number goes.
-    stamps: Vec<usize>,
-}
-
-/// What has come.
-#[derive(Debug)]
-pub(crate) enum Arrival {
-    /// A message.
-    Message(Bytes),
-    /// The exchange that carried this request is over: what it has not brought never comes.
-    Over(i64),
-    /// The same, and why.
-    Failed(i64, Lost),
-    /// Something that is no message.
-    Noise(String),
-}
-
-/// Why a request has no answer, while the server may be well.
-#[derive(Debug)]
-pub(crate) enum Lost {
-    /// The connection that carried it failed.
-    Connection(String),
-    /// An HTTP status, and all that is known about it.
-    Status(u16, String),
-    /// A JSON-RPC error that came with an HTTP status.
-    Refused(Box<Message>),
-}
-
-/// Why nothing comes any more.
-#[derive(Debug)]
-pub(crate) enum Broken {
-    /// The server closed its output.
-    Closed,
-    /// Something else.
-    Why(String),
-}
-
-impl Broken {
-    fn reading(error: &io::Error) -> Self {
-        Self::Why(format!("reading failed: {error}"))
-    }
-
-    /// The sentence about it.
-    pub(crate) fn into_text(self) -> String {
-        match self {
-            Self::Closed => "the server closed its output".to_owned(),
-            Self::Why(why) => why,
-        }
-    }
-}
-
-/// Why a request has no answer.
-#[derive(Debug)]
-pub(crate) enum Silence {
-    /// The other end closed the stream.
-    Closed,
-    /// The connection failed.
-    Broken(String),
-    /// An HTTP status in place of an answer.
-    Status(u16, String),
-    /// The time limit passed.
-    Timeout,
-}
-
-impl Call {
-    fn new(head: Vec<u8>, method: Method, params: &[u8], newline: bool) -> Self {
-        let whole = |id: i64| {
-            let mut line = Vec::new();
-            write::request(&mut line, &Id::from(id), method.as_str(), Some(params));
-            framing::end(&mut line, 0);
-            line.truncate(line.len() - usize::from(!newline));
-            line
-        };
-        // Two calls differ in nothing but the id.
-        let (mut before, one) = (whole(0), whole(1));
-        let at = before.iter().zip(&one).position(|(a, b)| a != b).unwrap_or(0);
-        let after = before.split_off(at + 1);
-        before.truncate(at);
-        Self { head, before, after, stamps: Vec::new() }
-    }
-
-    /// The same call, with its id for a number wherever the arguments have [`UNSTAMPED`].
-    pub(crate) fn stamped(mut self) -> Self {
-        self.stamps = stamps(&self.after);
-        self
-    }
-
-    /// What follows the id.
-    pub(crate) fn tail(&self) -> &[u8] {
-        &self.after
-    }
-
-    /// The same call with texts in place of others: for each where it begins after the id, how long
-    /// what it replaces is, and what it says; in their order.
-    pub(crate) fn filled(&self, fills: impl Iterator<Item = (usize, usize, String)>) -> Self {
-        let mut call = Self { after: Vec::with_capacity(self.after.len()), ..self.clone() };
-        let mut from = 0;
-        for (at, len, text) in fills {
-            call.after.extend_from_slice(self.after.get(from..at).unwrap_or_default());
-            from = at + len;
-            let grown = call.after.len() + text.len();
-            for (stamp, place) in call.stamps.iter_mut().zip(&self.stamps) {
-                if *place >= from {
-                    *stamp = grown + place - from;
-                }
-            }
-            call.after.extend_from_slice(text.as_bytes());
-        }
-        call.after.extend_from_slice(self.after.get(from..).unwrap_or_default());
-        call
-    }
-
-    /// Bytes of one call with an id of one digit, and for HTTP with its head.
-    pub(crate) fn len(&self) -> usize {
-        let message = self.before.len() + 1 + self.after.len();
-        let length = if self.head.is_empty() { 0 } else { "Content-Length: 100\r\n\r\n".len() };
-        self.head.len() + length + message
-    }
-
-    fn write_body(&self, id: i64, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.before);
-        write_digits(out, id);
-        let start = out.len();
-        out.extend_from_slice(&self.after);
-        for at in &self.stamps {
-            if let Some(place) = out.get_mut(start + at..start + at + UNSTAMPED.len()) {
-                place.copy_from_slice(&stamp(id));
-            }
-        }
-    }
-
-    fn body(&self, id: i64) -> Bytes {
-        let mut out = Vec::with_capacity(self.before.len() + self.after.len() + 20);
-        self.write_body(id, &mut out);
-        out.into()
-    }
 }
 
 impl Wire {
@@ -289,7 +147,7 @@ impl Wire {
         }
     }
 
-    /// Sends a message that nothing answers. Gives the number that its exchange has over HTTP.
+    /// Sends a message that nothing answers. Returns the number that its exchange has over HTTP.
     fn post(&mut self, message: Vec<u8>) -> i64 {
         let id = self.reserve_ids(1);
         let exchange = Exchange { id, asks: false };
@@ -380,7 +238,7 @@ impl Wire {
         first
     }
 
-    /// The first thing that was no message, if there was one.
+    /// The first thing that was not a message, if there was one.
     pub(crate) fn noise(&self) -> Option<&str> {
         self.noise.as_deref()
     }
@@ -478,91 +336,6 @@ impl Wire {
     }
 }
 
-impl From<Broken> for Silence {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::Closed => Self::Closed,
-            Broken::Why(why) => Self::Broken(why),
-        }
-    }
-}
-
 fn is_reply(message: &Message) -> bool {
     matches!(message.kind(), Kind::Response | Kind::ErrorResponse)
-}
-
-/// What stands in arguments, and in the first result, for the number of a call: as long as the
-/// longest of them.
-pub(crate) const UNSTAMPED: [u8; 16] = [b'0'; 16];
-
-/// The number of a call, at its full length.
-pub(crate) fn stamp(id: i64) -> [u8; UNSTAMPED.len()] {
-    let (mut stamp, mut rest) = (UNSTAMPED, id);
-    for digit in stamp.iter_mut().rev() {
-        *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
-        rest /= 10;
-    }
-    stamp
-}
-
-/// Where a text has [`UNSTAMPED`].
-pub(crate) fn stamps(text: &[u8]) -> Vec<usize> {
-    memchr::memmem::find_iter(text, &UNSTAMPED).collect()
-}
-
-/// Appends a number that is not negative in decimal.
-fn write_digits(out: &mut Vec<u8>, number: i64) {
-    let start = out.len();
-    let mut rest = number;
-    while rest > 9 {
-        out.push(b'0' + u8::try_from(rest % 10).unwrap_or(0));
-        rest /= 10;
-    }
-    out.push(b'0' + u8::try_from(rest).unwrap_or(0));
-    if let Some(digits) = out.get_mut(start..) {
-        digits.reverse();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_is_its_halves_around_the_id() {
-        let call = Call::new(Vec::new(), Method::ToolsCall, br#"{"name":"a0"}"#, true);
-        assert_eq!(call.before, br#"{"jsonrpc":"2.0","id":"#);
-        assert_eq!(call.after, b",\"method\":\"tools/call\",\"params\":{\"name\":\"a0\"}}\n");
-        let framed = Call::new(Vec::new(), Method::ToolsCall, br#"{"name":"a0"}"#, false);
-        assert_eq!(framed.after, &call.after[..call.after.len() - 1]);
-    }
-
-    #[test]
-    fn a_stamped_call_says_its_number() {
-        let params = br#"{"name":"echo","arguments":{"message":"no 0000000000000000"}}"#;
-        let call = Call::new(Vec::new(), Method::ToolsCall, params, false);
-        assert!(call.body(12).ends_with(b"no 0000000000000000\"}}}"));
-        assert!(call.stamped().body(12).ends_with(b"no 0000000000000012\"}}}"));
-    }
-
-    #[test]
-    fn a_filled_call_keeps_its_number_in_place() {
-        let params = br#"{"a":"0000000000000000 <1> 0000000000000000 <2> 0000000000000000"}"#;
-        let call = Call::new(Vec::new(), Method::ToolsCall, params, false).stamped();
-        let at = |mark: &str| memchr::memmem::find(call.tail(), mark.as_bytes()).unwrap();
-        let fills = [(at("<1>"), 3, "longer text".to_owned()), (at("<2>"), 3, String::new())];
-        let filled = call.filled(fills.into_iter()).body(12);
-        let want = b"{\"a\":\"0000000000000012 longer text 0000000000000012  0000000000000012\"}}";
-        assert!(filled.ends_with(want), "{filled:?}");
-    }
-
-    #[test]
-    fn digits_are_decimal() {
-        let mut out = b"x".to_vec();
-        for number in [0, 7, 10, 1234567890, i64::MAX] {
-            write_digits(&mut out, number);
-            out.push(b' ');
-        }
-        assert_eq!(out, b"x0 7 10 1234567890 9223372036854775807 ");
-    }
 }

@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 use mcplane_proto::limits::MESSAGE_BYTES_MAX;
 use tokio_websockets::{ClientBuilder, Error, Limits, Message, WebSocketStream};
 
-use super::{Arrival, Broken};
+use super::arrival::{Arrival, Broken};
 use crate::client::address::{Address, Place};
 use crate::client::remote::Headers;
 use crate::client::{Stream, dial::Dialer};

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
+use super::arrival::{Arrival, Broken, Lost};
+use super::call::Call;
 use super::http::{self, Came, Exchange, Pool};
 use super::streamable::refusal;
-use super::{Arrival, Broken, Call, Lost};
 use crate::client::dial::Dialer;
 use crate::client::remote::Headers;
 

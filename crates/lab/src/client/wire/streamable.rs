@@ -8,8 +8,9 @@ use mcplane_proto::headers::{self, Body};
 use mcplane_proto::message::Kind as MessageKind;
 use mcplane_proto::{Era, Message, Method, Revision};
 
+use super::arrival::{Arrival, Lost};
+use super::call::Call;
 use super::http::{self, Came, Exchange, Head, Kind, Pool};
-use super::{Arrival, Call, Lost};
 use crate::client::dial::Dialer;
 use crate::client::remote::Headers;
 use crate::text::shorten;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::lint::LintError;
+use crate::lint::finding::LintError;
 use crate::lint::table::Table;
 use crate::results::{File, Latency, Results, Run, Slice};
 

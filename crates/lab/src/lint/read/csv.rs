@@ -1,7 +1,7 @@
 //! Values between commas, semicolons or tabs (RFC 4180 for quotes). An empty line ends a table, and
 //! the next begins with its own header; lines that begin with `#` are remarks.
 
-use crate::lint::LintError;
+use crate::lint::finding::LintError;
 use crate::lint::table::Table;
 
 pub(super) fn tables(text: &str) -> Result<Vec<Table>, LintError> {

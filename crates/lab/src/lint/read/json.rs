@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::bench;
+use crate::lint::finding::{COLUMNS_MAX, LintError, ROWS_MAX};
 use crate::lint::table::Table;
-use crate::lint::{COLUMNS_MAX, LintError, ROWS_MAX};
 
 /// Objects within a row are followed this deep.
 const DEPTH_MAX: usize = 4;

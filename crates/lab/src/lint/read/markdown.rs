@@ -1,6 +1,6 @@
 //! Markdown tables; each is named by the heading above it.
 
-use crate::lint::LintError;
+use crate::lint::finding::LintError;
 use crate::lint::table::Table;
 
 /// Whether a line of pipes is followed by a line of dashes.

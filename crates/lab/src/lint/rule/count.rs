@@ -1,8 +1,9 @@
 //! Counts that must add up, shares of a whole, and what is never below zero.
 
-use super::{Found, finding, show};
-use crate::lint::Severity::{Doubtful, Impossible, Unclear};
+use super::found::{Found, finding};
+use super::show;
 use crate::lint::figure::Figure;
+use crate::lint::finding::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::name::{Column, Quantity, words};
 use crate::lint::table::{Row, Side, Table};
 
@@ -54,7 +55,7 @@ fn balance(side: &Side<'_>, found: &mut Found) {
         _ => return,
     };
     let differs = (sent.value - parts).abs() > 0.5 * sent.step.max(1.0);
-    // A failure that is counted twice is none that is missing.
+    // A failure that is counted twice is not missing.
     if differs && !(side.table.machine && side.errors() > 0.0) {
         let numbers = format!("sent {}, {names} {}", show::number(sent.value), show::number(parts));
         let why = "Every call that was sent was answered, lost, or is still to be accounted for.";

@@ -1,8 +1,9 @@
 //! The load: Little's law, bursts, ladders, and the generator's own limit.
 
-use super::{Found, finding, once, show};
-use crate::lint::Severity::{Doubtful, Impossible, Unclear};
+use super::found::{Found, finding, once};
+use super::show;
 use crate::lint::figure::Figure;
+use crate::lint::finding::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::name::Quantity;
 use crate::lint::table::{MeanBounds, Side, Table, by_load};
 

@@ -1,7 +1,8 @@
 //! The mean between the bounds that percentiles imply, and beside the median.
 
-use super::{Found, show};
-use crate::lint::Severity::{Impossible, Unclear};
+use super::found::Found;
+use super::show;
+use crate::lint::finding::Severity::{Impossible, Unclear};
 use crate::lint::name::Quantity;
 use crate::lint::table::{Side, Table};
 

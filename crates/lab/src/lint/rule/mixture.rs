@@ -1,8 +1,9 @@
 //! The whole lies between its parts: slow tools in a mix, a total over rows, hits and misses.
 
-use super::{Found, finding, show};
-use crate::lint::Severity::{Doubtful, Impossible};
+use super::found::{Found, finding};
+use super::show;
 use crate::lint::figure::Figure;
+use crate::lint::finding::Severity::{Doubtful, Impossible};
 use crate::lint::name::{Column, Quantity, percentile_name, statistic, words};
 use crate::lint::table::{Row, Side, Table};
 

@@ -1,8 +1,9 @@
 //! Percentiles: their order, their ties, the samples behind them, the clock they were read from.
 
-use super::{Found, once, show};
-use crate::lint::Severity::{Doubtful, Impossible, Unclear};
+use super::found::{Found, once};
+use super::show;
 use crate::lint::figure::Figure;
+use crate::lint::finding::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::name::{Quantity, percentile_name};
 use crate::lint::table::{Side, Table};
 use crate::results::samples_min;

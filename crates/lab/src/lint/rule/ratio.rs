@@ -1,8 +1,9 @@
 //! Ratios: of what they say, with what behind them.
 
-use super::{Found, finding, show};
-use crate::lint::Severity::{Doubtful, Impossible, Unclear};
+use super::found::{Found, finding};
+use super::show;
 use crate::lint::figure::Figure;
+use crate::lint::finding::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::name::{Column, Quantity};
 use crate::lint::table::{Row, Side, Table};
 

@@ -1,7 +1,8 @@
 //! Units: missing, off by a thousand, of batches, or of no known operation.
 
-use super::{Found, finding, show};
-use crate::lint::Severity::{Doubtful, Impossible, Unclear};
+use super::found::{Found, finding};
+use super::show;
+use crate::lint::finding::Severity::{Doubtful, Impossible, Unclear};
 use crate::lint::name::{Dimension, Quantity, unit_of, words};
 use crate::lint::table::{Row, Side, Table};
 
@@ -104,7 +105,7 @@ fn too_small(side: &Side<'_>, found: &mut Found) {
     }
 }
 
-/// Operations of which everybody knows what they take: words, and seconds from and to.
+/// Operations whose usual time is well known: words, and seconds from and to.
 const KNOWN: [(&[&str], f64, f64); 4] = [
     (&["no", "op", "function"], 1e-10, 10e-6),
     (&["empty", "function"], 1e-10, 10e-6),

@@ -1,7 +1,8 @@
 //! The wait that a row names in words (`50 ms sleep`) beside the latencies in its figures.
 
-use super::{Found, show};
-use crate::lint::Severity::{Doubtful, Unclear};
+use super::found::Found;
+use super::show;
+use crate::lint::finding::Severity::{Doubtful, Unclear};
 use crate::lint::name::{Dimension, Quantity, duration, percentile_name, unit_of, words};
 use crate::lint::table::{Side, Table};
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Found, finding, show};
-use crate::lint::Severity::{Doubtful, Unclear};
+use super::found::{Found, finding};
+use super::show;
+use crate::lint::finding::Severity::{Doubtful, Unclear};
 use crate::lint::name::{Quantity, words};
 use crate::lint::table::{Row, Side, Table, by_load};
 

@@ -1,4 +1,4 @@
-//! What is drawn of which runs.
+//! Which charts are drawn, of which runs.
 
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! One page that needs nothing else: no script, no network, every figure in a table beside its chart.
 //!
 //! * the page and its order — this file.
-//! * `charts` — what is drawn of which runs.
+//! * `charts` — which charts are drawn, of which runs.
 //! * `time`   — the course of a run, and `resources`: what it took.
 //! * `tables` — the figures.
 //! * `style.css` — light, dark and on paper.

@@ -182,7 +182,7 @@ impl Document {
                 "wrong content",
                 "unfinished",
             ];
-            out.push_str(&table("Calls; a failure of any kind is no success", &head, rows));
+            out.push_str(&table("Calls; a failure of any kind is not success", &head, rows));
             let told: Vec<_> = self
                 .runs()
                 .flat_map(|(name, _, run)| what_failed(&name, run))
@@ -310,7 +310,7 @@ pub(in crate::report) fn environment(of: &Environment) -> Vec<(String, String)> 
     rows.into_iter().map(shown).collect()
 }
 
-/// Cells of which none tells of a failure.
+/// Cells that tell of no failure.
 pub(super) fn cells(rows: Vec<Vec<String>>) -> Vec<Vec<Cell>> {
     rows.into_iter().map(|row| row.into_iter().map(|text| (text, false)).collect()).collect()
 }

@@ -12,7 +12,11 @@ fn ticks_are_round_and_hold_the_values() {
     assert_eq!(labels(&Axis::linear("", [], show)).first(), Some(&"0"));
     assert_eq!(labels(&Axis::log("", [12.0, 900.0], show)), ["10", "30", "100", "300", "1000"]);
     assert_eq!(labels(&Axis::log("", [12.0, 900.0], show).sparse()), ["10", "100", "1000"]);
-    assert_eq!(labels(&Axis::log("", [0.8, 1.3], show).sparse()).len(), 3, "one power is no scale");
+    assert_eq!(
+        labels(&Axis::log("", [0.8, 1.3], show).sparse()).len(),
+        3,
+        "one power is not a scale"
+    );
     assert_eq!(labels(&Axis::log("", [1.0, 1.0], show)), ["0.5", "1", "2"]);
     for values in [
         vec![],

@@ -100,7 +100,7 @@ impl Drive {
         }
     }
 
-    /// Everybody who waits gets to know that the connection has ended.
+    /// Everybody who waits is told that the connection has ended.
     pub(super) fn fail_all(&mut self) {
         for event in self.session.closed() {
             self.on(event, None);
@@ -146,7 +146,7 @@ impl Drive {
 }
 
 impl Pending {
-    /// What an answer is for who waits for it; `None` for the end of the connection.
+    /// What an answer means to whoever waits for it; `None` for the end of the connection.
     fn judge(&self, answer: Answer) -> Option<Result<Reply>> {
         Some(match answer {
             Answer::Complete(result) => Ok(Reply::Complete(result)),

@@ -327,7 +327,7 @@ async fn results_are_reused_for_as_long_as_the_server_says() {
     fake.raw("a line to wait for").await;
     let (list, _) = tokio::join!(after, fake.serve("tools/list", stale.clone()));
     list.unwrap();
-    // A malformed hint is no hint.
+    // A malformed hint is not a hint.
     let (list, _) = tokio::join!(client.list_tools(), fake.serve("tools/list", stale));
     list.unwrap();
 }

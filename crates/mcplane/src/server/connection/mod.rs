@@ -48,7 +48,7 @@ const OUT_BYTES_STEP: usize = 64 * 1024;
 /// Room for output that a connection keeps, in bytes.
 const OUT_BYTES_KEPT: usize = 1024 * 1024;
 
-/// Why a question is taken back whose request has ended.
+/// Why a question is taken back when its request has ended.
 const ENDED: &str = "the request was cancelled";
 
 /// A question of ours: the request that it was asked for, and who waits for the answer.

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
 
 /// What `Retry-After` asks for, in milliseconds. A date is measured from the answer's own `Date`
-/// where it has one: the two clocks need not agree. What is no number and no date is ignored.
+/// where it has one: the two clocks need not agree. What is neither a number nor a date is ignored.
 pub(crate) fn wait_ms(headers: &HeaderMap) -> Option<u64> {
     let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
     let after = text(RETRY_AFTER)?;

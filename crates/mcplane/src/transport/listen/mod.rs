@@ -223,7 +223,7 @@ impl Incoming {
         Ok((arrived.stream, Permit(arrived.place)))
     }
 
-    /// The same for who can say why a connection is refused, and keeps watch on its place.
+    /// The same for a protocol that can say why a connection is refused, and keeps watch on its place.
     pub(crate) async fn arrive(mut self, silence: Duration) -> io::Result<Arrived> {
         // A handshake begins with the client.
         #[cfg(feature = "tls")]

@@ -289,7 +289,7 @@ mod tests {
         second.write_all(b"x").await.unwrap();
         assert_eq!(ours.read_u8().await.unwrap(), b'x');
         let later = tokio::time::timeout(3600 * SECOND, ours.read_u8()).await;
-        assert!(later.is_err(), "nothing came, and that is no error");
+        assert!(later.is_err(), "nothing came, and that is not an error");
         peer.shutdown().await.unwrap();
     }
 

@@ -13,7 +13,7 @@ use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// So many connections at the same time. One that has not shown yet that there is a client at its
 /// end makes room for the next: the oldest first, for a client speaks as soon as it is connected,
-/// and who has been silent for longest is the least likely to be one.
+/// and the one that has been silent for longest is the least likely to be one.
 pub(super) struct Places(Mutex<State>);
 
 struct State {

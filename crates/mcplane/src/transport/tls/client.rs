@@ -31,7 +31,7 @@ impl ClientTls {
     /// If the TLS library cannot be set up, which does not depend on this system.
     pub fn new() -> Result<Self> {
         let mut roots = RootCertStore::empty();
-        // A system without authorities is no error: the server's may come with `ca_pem_file`.
+        // A system without authorities is not an error: the server's may come with `ca_pem_file`.
         let _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let config = trusting(&roots)?;
         Ok(Self { roots, config })

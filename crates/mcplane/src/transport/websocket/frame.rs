@@ -304,7 +304,7 @@ impl Masks {
         if self.0.len() < 4 {
             let mut fresh = [0; 256];
             // Should the system have none, the mask is zero: it protects old proxies from pages
-            // that choose the bytes on the wire, and this program is no page.
+            // that choose the bytes on the wire, and this program is not a web page.
             let _ = getrandom::fill(&mut fresh);
             self.0 = Bytes::copy_from_slice(&fresh);
         }

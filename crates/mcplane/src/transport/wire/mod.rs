@@ -177,7 +177,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         &self.input
     }
 
-    /// Gives the line up of which there is the beginning: its rest is dropped when it comes.
+    /// Gives up the line that has begun: its rest is dropped when it comes.
     pub fn give_up(&mut self) {
         self.lines.give_up(&mut self.input);
     }

@@ -178,7 +178,7 @@ impl<Q, C> ServerSession<Q, C> {
         }
     }
 
-    /// Answers bytes that are no message. Bytes that look like a response are dropped.
+    /// Answers bytes that are not a message. Bytes that look like a response are dropped.
     pub fn refuse(&self, failure: &ScanFailure, out: &mut Output) {
         if failure.is_response {
             return;
@@ -392,7 +392,7 @@ impl<Q, C> ServerSession<Q, C> {
     /// The revision that a request is made under.
     fn revision(&self, message: &Message) -> Result<Revision, ErrorObject> {
         let is_enveloped = message.part(Part::ProtocolVersion).is_some();
-        // Who speaks 2026-07-28 to a server that does not is told so, to begin in the other way.
+        // A client that speaks 2026-07-28 to a server that does not is told so, to begin in the other way.
         let is_lost = self.legacy.is_none() && message.method() != Some(Method::Initialize);
         if is_enveloped && (self.serves_modern() || is_lost) {
             return self.envelope(message);

@@ -30,7 +30,7 @@ pub(crate) struct Exchange {
 pub(crate) enum Came {
     /// One event of its stream; there may be more.
     Event(Event),
-    /// A block of its stream that is no event.
+    /// A block of its stream that is not an event.
     Noise(String),
     /// The response is over. The body of an event stream is empty here.
     Response(Head, Bytes),
@@ -46,7 +46,7 @@ pub(super) struct Lane {
     responses: Responses,
     decoder: Decoder,
     head: Option<Head>,
-    /// What has come of a body that is no event stream.
+    /// What has arrived of a body that is not an event stream.
     body: Bytes,
     /// Body bytes of an event stream that the decoder has not seen.
     undecoded: Bytes,
@@ -116,7 +116,7 @@ impl Lane {
         }
     }
 
-    /// Writes what the connection takes now; it has to be open. A full one is no failure.
+    /// Writes what the connection takes now; it has to be open. A full one is not a failure.
     pub(super) fn write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let State::Open(stream) = &mut self.state else { return Ok(()) };
         while let Some(rest) = self.output.get(self.written..).filter(|rest| !rest.is_empty()) {
@@ -164,7 +164,7 @@ impl Lane {
                 return Poll::Pending;
             }
             if self.exchange.is_none() {
-                return self.lose("it answered what nobody asked".to_owned());
+                return self.lose("it sent an answer that nothing asked for".to_owned());
             }
             match self.responses.next(&mut self.input) {
                 Ok(None) => return Poll::Pending,
@@ -216,7 +216,7 @@ impl Lane {
         self.lose(format!("the server closed the connection {when} its response"))
     }
 
-    /// The connection is of no use any more. Without a request on it nobody needs to know.
+    /// The connection is of no use any longer. Without a request on it nobody needs to know.
     fn lose(&mut self, why: String) -> Poll<Came> {
         let had = self.exchange.is_some();
         self.reset();

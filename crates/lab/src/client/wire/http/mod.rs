@@ -16,7 +16,7 @@ pub(super) use lane::{Came, Exchange};
 pub(super) use pool::Pool;
 pub(super) use response::{Head, Kind};
 
-use super::Call;
+use super::call::Call;
 use crate::client::address::{Address, Place};
 
 /// The start of every request to one address.
@@ -40,7 +40,7 @@ pub(super) fn post(out: &mut Vec<u8>, call: &Call, id: Option<i64>) {
     out.extend_from_slice(&call.head);
     out.extend_from_slice(b"Content-Length: ");
     let length = call.before.len() + digits + call.after.len();
-    super::write_digits(out, i64::try_from(length).unwrap_or(i64::MAX));
+    super::call::write_digits(out, i64::try_from(length).unwrap_or(i64::MAX));
     out.extend_from_slice(b"\r\n\r\n");
     match id {
         Some(id) => call.write_body(id, out),

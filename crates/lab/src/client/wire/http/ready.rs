@@ -58,7 +58,7 @@ impl Ready {
         Some(number)
     }
 
-    /// Whom to wake when one is listed. Gives how many are already.
+    /// Whom to wake when one is listed. Returns how many are already.
     pub(super) fn register(&self, cx: &Context<'_>) -> usize {
         let mut list = self.list();
         if !list.parent.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {

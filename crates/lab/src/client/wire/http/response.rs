@@ -188,11 +188,11 @@ fn parse(bytes: &[u8]) -> Result<(Head, State), String> {
     let (mut length, mut chunked) = (None::<u64>, false);
     for line in lines {
         let Some((name, value)) = field(line) else {
-            return Err("a header line that is none".to_owned());
+            return Err("a malformed header line".to_owned());
         };
         let text = || std::str::from_utf8(value).ok().map(Box::from);
         if name.eq_ignore_ascii_case(b"content-length") {
-            let number = number(value).ok_or("a Content-Length that is no number")?;
+            let number = number(value).ok_or("a Content-Length that is not a number")?;
             if length.is_some_and(|length| length != number) {
                 return Err("two different Content-Lengths".to_owned());
             }
@@ -240,7 +240,7 @@ impl<'a> Iterator for Lines<'a> {
         }
         let end = memchr::memchr(b'\r', self.0).unwrap_or(self.0.len());
         let (line, rest) = self.0.split_at_checked(end)?;
-        // A CR alone stays at the front of the next line, which is none then.
+        // A lone CR stays at the front of the next line, which is malformed then.
         self.0 = rest.strip_prefix(b"\r\n").unwrap_or(rest);
         if self.0.len() == rest.len() && !rest.is_empty() {
             self.0 = &[];
@@ -267,7 +267,7 @@ fn status_line(line: &[u8]) -> Result<(u16, bool), String> {
     }
 }
 
-/// A header's name and value. A line that continues another (obs-fold) is none.
+/// A header's name and value. A line that continues another (obs-fold) is malformed.
 fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr::memchr(b':', line)?;
     let (name, value) = line.split_at_checked(colon)?;

@@ -64,7 +64,7 @@ impl Answer {
     }
 }
 
-/// An answer of the right status that is no message of ours.
+/// An answer of the right status that is not a message of ours.
 pub(super) fn nonsense(status: StatusCode, message: String) -> Failure {
     Failure { status: Some(status.as_u16()), ..Failure::new(Lost::Malformed, message) }
 }

@@ -108,7 +108,7 @@ async fn secure(host: &str, tcp: TcpStream, dial: &Dial) -> io::Result<Connectio
     start(stream, http2).await
 }
 
-/// Trusts whom the system trusts, which is looked up once.
+/// Trusts the authorities that the system trusts; they are looked up once.
 #[cfg(feature = "tls")]
 fn system() -> io::Result<ClientTls> {
     static SYSTEM: OnceLock<ClientTls> = OnceLock::new();

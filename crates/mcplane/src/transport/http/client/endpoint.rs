@@ -192,5 +192,5 @@ pub(super) fn failure_of(response: &http::response::Parts, from: &Uri, said: &st
     }
 }
 
-/// Most characters quoted of an answer that is no message.
+/// Most characters quoted of an answer that is not a message.
 const SAID_CHARS_MAX: usize = 200;

@@ -253,7 +253,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A legacy server is found. Who was not probed may be modern all the same.
+    /// A legacy server is found. One that was not probed may still be modern.
     pub(super) fn settle(&self, verdict: Verdict) {
         let mut course = self.course();
         course.settled = true;

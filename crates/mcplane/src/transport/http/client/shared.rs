@@ -134,7 +134,7 @@ impl Shared {
             }
             match (Message::scan(event.data.clone()), id) {
                 (Ok(message), Some(id)) if answers(&message, id) => return Ok(Some(message)),
-                // What is no message is for the reader to count.
+                // What is not a message is for the reader to count.
                 _ => self.inbox.push_of(id, event.data),
             }
             Room(&self.inbox).await;

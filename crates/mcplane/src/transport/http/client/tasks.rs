@@ -50,7 +50,7 @@ struct Task {
     wakeup: Arc<Wakeup>,
 }
 
-/// Who has something to do, and whom to tell.
+/// Which task has something to do, and whom to wake.
 #[derive(Default)]
 struct Woken(Mutex<(Vec<u64>, Option<Waker>)>);
 

@@ -57,7 +57,7 @@ impl Tools {
         self.lock().dropped.clone()
     }
 
-    /// Learns from a page of `tools/list`. Gives back the result without the tools that must not
+    /// Learns from a page of `tools/list`. Returns the result without the tools that must not
     /// be shown, if there are any.
     pub(super) fn learn(&self, list: &Message) -> Option<Bytes> {
         let result = std::str::from_utf8(list.part(Part::Result)?).ok()?;
@@ -130,7 +130,7 @@ impl Tools {
 impl Known {
     /// Notes what a tool wants mirrored. `false` if it must not be shown.
     fn learn(&mut self, tool: &str) -> bool {
-        // What is no tool is for the caller to judge.
+        // What is not a tool is for the caller to judge.
         let Ok(Tool { name, input_schema }) = serde_json::from_str(tool) else { return true };
         let schema = input_schema.as_deref().map_or("{}", RawValue::get);
         match headers::param_headers(schema) {

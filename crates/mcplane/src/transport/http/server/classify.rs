@@ -25,7 +25,7 @@ pub(super) enum Payload {
     Batch(Bytes),
 }
 
-/// Why a POST is no message for us.
+/// Why a POST is not a message for us.
 pub(super) struct Misfit {
     id: Option<Vec<u8>>,
     error: ErrorObject,
@@ -116,7 +116,7 @@ pub(super) fn classify(
     })
 }
 
-/// A batch belongs to 2025-03-26, so it must have neither envelopes nor anything that is no message.
+/// A batch belongs to 2025-03-26, so it must have neither envelopes nor anything that is not a message.
 fn batch(body: Bytes) -> Result<Payload, Misfit> {
     let elements =
         split_batch(&body).map_err(|failure| Misfit { id: None, error: failure.object() })?;

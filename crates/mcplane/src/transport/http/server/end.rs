@@ -49,7 +49,7 @@ impl Ended {
 pub(super) enum End {
     /// The endpoint closes: what still runs may finish.
     Closed,
-    /// Nobody may hear any more of this.
+    /// Nothing more of this may be sent.
     Revoked,
 }
 

@@ -15,8 +15,8 @@ const KEPT_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// The part of a session's own memory that it may keep so: the rest is for what is under way.
 const OWN_SHARE: usize = 2;
 
-/// The part of all memory that the sessions of an endpoint may keep so; and of which at least so much
-/// is left to what is under way, whoever keeps the rest.
+/// The part of all memory that the sessions of an endpoint may keep so, and the part that is always left
+/// to what is under way.
 const KEPT_SHARE: usize = 4;
 const BUSY_SHARE: usize = 2;
 

@@ -75,7 +75,7 @@ impl Origins {
 }
 
 /// The host of `host[:port]`, an address of IPv6 without its brackets (RFC 9110 §7.2); `None` if it
-/// is none.
+/// is malformed.
 fn without_port(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,

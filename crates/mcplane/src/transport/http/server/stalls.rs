@@ -32,7 +32,7 @@ impl Stalls {
         Self { limit, state: Mutex::default() }
     }
 
-    /// An answer begins; gives its number.
+    /// An answer begins; returns its number.
     pub(super) fn begin(&self) -> u64 {
         let mut state = self.lock();
         state.last += 1;

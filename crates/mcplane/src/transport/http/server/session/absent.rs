@@ -35,7 +35,7 @@ impl Session {
 }
 
 impl State {
-    /// Bytes that are kept for nobody who is there.
+    /// Bytes that are kept for clients that are away.
     fn abandoned(&self) -> usize {
         self.logs.unread().map(|(_, log)| log.bytes()).sum()
     }
@@ -56,9 +56,9 @@ impl State {
     }
 }
 
-/// There was more, but nobody has it any more.
+/// There was more, but it is no longer kept.
 pub(super) fn forgotten() -> Refusal {
-    let why = "what followed `Last-Event-ID` is not kept any more, because too much was waiting, or it \
+    let why = "what followed `Last-Event-ID` is no longer kept, because too much was waiting, or it \
                was too long ago: send the request again if it may be carried out twice";
     Refusal::new(StatusCode::GONE, why)
 }

@@ -47,7 +47,7 @@ impl Streams {
         self.forget_done(route);
     }
 
-    /// Forgets a stream of which everything is said and nobody can want it again.
+    /// Forgets a stream that is complete and that nobody can want again.
     pub(super) fn forget_done(&mut self, route: u64) {
         if route != ALONE && self.get(route).is_some_and(Log::is_done) {
             self.remove(route);
