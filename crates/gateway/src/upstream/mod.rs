@@ -5,10 +5,10 @@
 //! * `listening` — being told of changes by an upstream of 2026-07-28; `subscriptions` — telling
 //!   workers what clients want to hear of.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — its workers; `pick` — which of them gets a call; `keyed` — those of one client, and
-//!   `keys` — who has any; `greeting` — whom a worker speaks for; `sides` — workers of each era;
-//!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn`,
-//!   `turns` — where they wait for their tool; `blame` — which end it.
+//! * `pool` — its workers; `pick`, `policy` — which of them gets a call; `keyed` — those of one
+//!   client, and `keys` — who has any; `greeting` — whom a worker speaks for; `sides` — workers of
+//!   each era; `lane` — where calls wait for one; `queue`, `places` — what threads decide there;
+//!   `turn`, `turns` — where they wait for their tool; `blame` — which end it.
 //! * `asking` — which calls may ask, and have a worker each.
 //! * `status` — what it is at the moment, one watch; `cause` — why, and the texts of that.
 //! * `supervise` — the life of a worker; `restart` — how long it waits before it is started again;
@@ -41,6 +41,7 @@ mod owner;
 mod pick;
 mod place;
 mod places;
+mod policy;
 pub(crate) mod pool;
 mod queue;
 mod restart;
