@@ -9,7 +9,7 @@
 //!   client, and `keys` — who has any; `greeting` — whom a worker speaks for; `sides` — workers of
 //!   each era; `lane` — where calls wait for one; `queue`, `places` — what threads decide there;
 //!   `turn`, `turns` — where they wait for their tool; `blame` — which end it.
-//! * `asking` — which calls may ask, and have a worker each.
+//! * `asking` — calls that may ask, and have a worker each; `habits` — which do.
 //! * `status` — what it is at the moment, one watch; `cause` — why, and the texts of that.
 //! * `supervise` — the life of a worker; `restart` — how long it waits before it is started again;
 //!   `maintenance` — the regular look at all of them; `start` — how a connection is opened; `drain` —
@@ -28,6 +28,7 @@ pub(crate) mod cause;
 mod drain;
 mod drive;
 pub(crate) mod greeting;
+mod habits;
 pub(crate) mod keyed;
 mod keys;
 mod lane;
@@ -153,7 +154,7 @@ impl Upstream {
             _ => None,
         };
         if let Some(offer) = &kept {
-            pool.shared.habits.remember(&offer.asking);
+            pool.shared.asker.remember(&offer.asking);
         }
         let upstream = Arc::new(Self {
             name,
