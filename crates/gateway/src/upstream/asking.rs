@@ -1,13 +1,12 @@
-//! Which calls ask their client, and a worker to itself for each that may.
+//! Calls that may ask their client, and a worker to itself for each.
 //!
 //! On a connection of the legacy revisions nothing says which call a question belongs to, and where
 //! several clients share a worker it could be anybody's. So at an upstream that has asked once no call
 //! that may ask is sent to a worker where calls of another client run: it goes to a pool of its own,
 //! where a worker has one call at a time. That starts processes when they are needed, and ends when
-//! nothing needed it for a while. What may ask is learned: all that has not yet gone well twice without
-//! a question.
+//! nothing needed it for a while. What may ask is learned (`habits`): all that has not yet gone well
+//! twice without a question.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use mcplane::proto::method::Method;
 
 use super::call::Call;
 use super::drive::{Drive, Tag};
+use super::habits::{Habit, Habits, Name};
 use super::lane::Lane;
 use super::life::Asks;
 use super::owner::is_same;
@@ -25,61 +25,29 @@ use super::sides::Side;
 use crate::catalog::Asking;
 use crate::config::{Mode, Server, Speaks};
 
-/// Calls in a row without a question, after which what never asked is taken not to.
-const SILENT_AFTER: u8 = 2;
-
-/// The same of what has asked: it may do so only now and then.
-const SILENT_AGAIN_AFTER: u8 = 16;
-
 /// How long ago another client's call ended, at least, where what has asked shares a worker.
 const OTHERS_TIME: Duration = Duration::from_secs(60);
 
-/// Most tools and prompts of one upstream that are remembered; the others may ask.
-const NAMES_MAX: usize = 4096;
-
-/// The longest name that is remembered, in bytes.
-const NAME_BYTES_MAX: usize = 256;
-
-/// What is called: the method, and what its tool or prompt is called by the upstream.
-type Name = (Method, String);
-
-/// What is known of the calls of one upstream.
-pub(crate) struct Habits {
-    names: Mutex<HashMap<Name, Habit>>,
-    /// The upstream asks: mostly none does.
-    is_asker: AtomicBool,
+/// What is known of whether an upstream asks, and in which calls.
+pub(super) struct Asker {
+    /// It does: mostly none does.
+    is_one: AtomicBool,
+    habits: Mutex<Habits>,
 }
 
-/// What calls of one name do.
-#[derive(Clone, Copy, Default)]
-struct Habit {
-    /// The settings say that it asks.
-    is_said: bool,
-    has_asked: bool,
-    /// Calls in a row that went well and did not ask.
-    quiet: u8,
-}
-
-impl Habit {
-    const SILENT: Self = Self { is_said: false, has_asked: false, quiet: u8::MAX };
-
-    const fn may_ask(self) -> bool {
-        let after = if self.has_asked { SILENT_AGAIN_AFTER } else { SILENT_AFTER };
-        self.is_said || self.quiet < after
-    }
-}
-
-impl Habits {
+impl Asker {
     /// `said` are the tools of which the settings say it.
     pub(super) fn new(said: &[String]) -> Self {
-        let habit = Habit { is_said: true, ..Habit::default() };
-        let said = said.iter().map(|tool| ((Method::ToolsCall, tool.clone()), habit));
-        let names: HashMap<_, _> = said.collect();
-        Self { is_asker: AtomicBool::new(!names.is_empty()), names: Mutex::new(names) }
+        let habits = Habits::new(said);
+        Self { is_one: AtomicBool::new(!habits.nothing_asks()), habits: Mutex::new(habits) }
     }
 
-    fn names(&self) -> MutexGuard<'_, HashMap<Name, Habit>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_one(&self) -> bool {
+        self.is_one.load(Ordering::Relaxed)
+    }
+
+    fn habits(&self) -> MutexGuard<'_, Habits> {
+        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn may_ask(&self, call: &Call) -> bool {
@@ -87,81 +55,42 @@ impl Habits {
     }
 
     fn of(&self, call: &Call) -> Habit {
-        if !self.is_asker.load(Ordering::Relaxed) || !call.method.takes_input() {
+        if !self.is_one() || !call.method.takes_input() {
             return Habit::SILENT;
         }
-        name(call).and_then(|name| self.names().get(&name).copied()).unwrap_or_default()
+        name(call).map_or_else(Habit::default, |name| self.habits().of(&name))
     }
 
-    /// `false` if that is no news.
-    fn learn(&self, call: &Call, change: impl Fn(&mut Habit)) -> bool {
-        let Some(name) = name(call) else { return false };
-        let mut names = self.names();
-        if names.len() >= NAMES_MAX && !names.contains_key(&name) {
-            return false;
-        }
-        let habit = names.entry(name).or_default();
-        let before = habit.may_ask();
-        change(habit);
-        before != habit.may_ask()
-    }
-
-    /// What is to be remembered: the names of what has asked, and of what does not.
     pub(super) fn learned(&self) -> Asking {
-        let mut asking = Asking::default();
-        for ((method, name), habit) in &*self.names() {
-            let kept = || format!("{} {name}", method.as_str());
-            match habit {
-                Habit { has_asked: true, .. } => asking.asks.push(kept()),
-                habit if !habit.may_ask() => asking.silent.push(kept()),
-                _ => {}
-            }
-        }
-        asking.asks.sort_unstable();
-        asking.silent.sort_unstable();
-        asking
+        self.habits().learned()
     }
 
     /// What an earlier run has learned.
     pub(super) fn remember(&self, asking: &Asking) {
-        let mut names = self.names();
-        let read = |kept: &String| {
-            let (method, name) = kept.split_once(' ')?;
-            (name.len() <= NAME_BYTES_MAX).then_some((Method::parse(method)?, name.to_owned()))
-        };
-        let asks = asking.asks.iter().filter_map(read).map(|name| (name, true));
-        let silent = asking.silent.iter().filter_map(read).map(|name| (name, false));
-        for (name, has_asked) in asks.chain(silent).take(NAMES_MAX) {
-            let habit = names.entry(name).or_default();
-            habit.has_asked = has_asked;
-            habit.quiet = if has_asked { 0 } else { SILENT_AFTER };
-        }
-        if !asking.asks.is_empty() {
-            self.is_asker.store(true, Ordering::Relaxed);
+        let mut habits = self.habits();
+        habits.remember(asking);
+        if !habits.nothing_asks() {
+            self.is_one.store(true, Ordering::Relaxed);
         }
     }
 }
 
 /// What is called; `None` if its request has gone or its name is too long.
 fn name(call: &Call) -> Option<Name> {
-    // Any URI may be read: what one of them asks, all may.
-    if call.method == Method::ResourcesRead {
-        return Some((call.method, String::new()));
-    }
     let name = match &call.name {
         Some(name) => name.to_string(),
+        None if call.method == Method::ResourcesRead => String::new(),
         None => call.life().request()?.message().text(Part::Name)?.into_owned(),
     };
-    (name.len() <= NAME_BYTES_MAX).then_some((call.method, name))
+    Name::new(call.method, name)
 }
 
 impl Pool {
     /// Where a call has a worker to itself that is to have one.
     pub(super) fn for_asking(self: &Arc<Self>, call: &Call) -> Option<Arc<Self>> {
         let settings = &self.settings;
-        let is_meant = self.shared.habits.is_asker.load(Ordering::Relaxed)
-            && self.learned.is_met_as_legacy()
-            && call.life().is_alone;
+        let is_meant =
+            self.shared.asker.is_one() && self.learned.is_met_as_legacy() && call.life().is_alone;
         if !is_meant {
             return None;
         }
@@ -203,14 +132,14 @@ impl Pool {
 
     /// A call was answered. One that went well may have shown that it does not ask.
     pub(super) fn was_quiet(&self, call: &Call, answer: &Message) {
-        if self.shared.habits.is_asker.load(Ordering::Relaxed)
+        if self.shared.asker.is_one()
             && call.method.takes_input()
             && answer.kind() == Kind::Response
             && answer.part(Part::IsError).is_none_or(|is_error| is_error != b"true")
             && call.asks() != Asks::Asked
         {
-            let quieter = |habit: &mut Habit| habit.quiet = habit.quiet.saturating_add(1);
-            if self.shared.habits.learn(call, quieter) {
+            let is_news = name(call).is_some_and(|name| self.shared.asker.habits().went_well(name));
+            if is_news {
                 self.tell_of(Heard::Asks);
             }
         }
@@ -223,16 +152,13 @@ impl Drive<'_> {
         if self.pool.settings.mode.is_keyed() || self.is_modern() {
             return;
         }
-        let habits = &self.pool.shared.habits;
-        let mut is_news = !habits.is_asker.swap(true, Ordering::Relaxed);
+        let asker = &self.pool.shared.asker;
+        let mut is_news = !asker.is_one.swap(true, Ordering::Relaxed);
         let calls: Vec<_> = self.asking_calls().collect();
         let is_certain = calls.len() == 1;
         for call in calls {
             call.life().asks = Asks::Asked;
-            is_news |= habits.learn(call, |habit| {
-                habit.has_asked |= is_certain;
-                habit.quiet = 0;
-            });
+            is_news |= name(call).is_some_and(|name| asker.habits().asked(name, is_certain));
         }
         if is_news {
             self.pool.tell_of(Heard::Asks);
@@ -265,12 +191,12 @@ impl Drive<'_> {
     /// own. What has asked goes there already if another client was here a moment ago. What may ask does
     /// not: a server may remember in its process what it was told.
     pub(super) fn leaves_doubt(&mut self, now: Instant, call: &Call) -> bool {
-        let habits = &self.pool.shared.habits;
-        if !habits.is_asker.load(Ordering::Relaxed) || !self.has_workers_for_one() {
+        let asker = &self.pool.shared.asker;
+        if !asker.is_one() || !self.has_workers_for_one() {
             return false;
         }
-        let habit = habits.of(call);
-        let asks = habit.is_said || habit.has_asked;
+        let habit = asker.of(call);
+        let asks = habit.asks();
         call.expect_questions(asks);
         if !habit.may_ask() {
             return self.would_blur(now, call) && call.set_alone();

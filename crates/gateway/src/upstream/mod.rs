@@ -5,11 +5,11 @@
 //! * `listening` — being told of changes by an upstream of 2026-07-28; `subscriptions` — telling
 //!   workers what clients want to hear of.
 //! * `lists` — one reading of all that it lists.
-//! * `pool` — its workers; `pick` — which of them gets a call; `keyed` — those of one client, and
-//!   `keys` — who has any; `greeting` — whom a worker speaks for; `sides` — workers of each era;
-//!   `lane` — where calls wait for one; `queue`, `places` — what threads decide there; `turn`,
-//!   `turns` — where they wait for their tool; `blame` — which end it.
-//! * `asking` — which calls may ask, and have a worker each.
+//! * `pool` — its workers; `pick`, `policy` — which of them gets a call; `keyed` — those of one
+//!   client, and `keys` — who has any; `greeting` — whom a worker speaks for; `sides` — workers of
+//!   each era; `lane` — where calls wait for one; `queue`, `places` — what threads decide there;
+//!   `turn`, `turns` — where they wait for their tool; `blame` — which end it.
+//! * `asking` — calls that may ask, and have a worker each; `habits` — which do.
 //! * `status` — what it is at the moment, one watch; `cause` — why, and the texts of that.
 //! * `supervise` — the life of a worker; `restart` — how long it waits before it is started again;
 //!   `maintenance` — the regular look at all of them; `start` — how a connection is opened; `drain` —
@@ -28,6 +28,7 @@ pub(crate) mod cause;
 mod drain;
 mod drive;
 pub(crate) mod greeting;
+mod habits;
 pub(crate) mod keyed;
 mod keys;
 mod lane;
@@ -41,6 +42,7 @@ mod owner;
 mod pick;
 mod place;
 mod places;
+mod policy;
 pub(crate) mod pool;
 mod queue;
 mod restart;
@@ -155,7 +157,7 @@ impl Upstream {
             _ => None,
         };
         if let Some(offer) = &kept {
-            pool.shared.habits.remember(&offer.asking);
+            pool.shared.asker.remember(&offer.asking);
         }
         let offer = match kept {
             Some(offer) => Some(Arc::new(offer)),

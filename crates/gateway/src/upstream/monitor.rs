@@ -223,7 +223,7 @@ impl Monitor {
             // The last one to write must have seen all of it.
             let _turn = upstream.keeping.lock().unwrap_or_else(PoisonError::into_inner);
             let mut offer = Offer::clone(&*upstream.offer.load_full()?);
-            offer.asking = upstream.pool.shared.habits.learned();
+            offer.asking = upstream.pool.shared.asker.learned();
             store.save(&upstream.name, &identity(&upstream.pool.settings), &offer).ok()
         });
     }

@@ -10,6 +10,7 @@ use super::call::Call;
 use super::lane::Lane;
 use super::place::Place;
 use super::places::take_of_least;
+use super::policy::{Candidate, preferred};
 use super::pool::Pool;
 use super::worker::{Command, State, Worker};
 use crate::config::Policy;
@@ -31,35 +32,21 @@ impl Pool {
         caller: &Caller,
     ) -> Option<Arc<Worker>> {
         let max = self.settings.calls_limit() as usize;
-        let load = |worker: &Arc<Worker>| worker.in_flight.load(Ordering::Acquire);
-        let usable = |worker: &&Arc<Worker>| worker.state() == state;
-        let at = |number: u64| {
-            let len = workers.len() as u64;
-            workers.get(usize::try_from(number.checked_rem(len)?).ok()?).filter(|w| usable(w))
-        };
         let tick = || self.clock.fetch_add(1, Ordering::Relaxed);
-        let first = match self.settings.policy {
-            Policy::RecentIdle => {
-                let idle = workers.iter().filter(usable).filter(|worker| load(worker) == 0);
-                let recent = idle.max_by_key(|worker| worker.used.load(Ordering::Relaxed));
-                // Somebody else may have been faster.
-                recent.filter(|worker| worker.reserve(1)).map(|worker| (worker, true))
-            }
-            Policy::LeastBusy => None,
-            Policy::TwoChoices => {
-                let dice = self.hasher.hash_one(tick());
-                let (a, b) = (at(dice), at(dice >> 32));
-                a.into_iter().chain(b).min_by_key(|worker| load(worker)).map(|w| (w, false))
-            }
-            Policy::RoundRobin => at(tick()).map(|worker| (worker, false)),
-            Policy::Sticky => at(self.hasher.hash_one(caller)).map(|worker| (worker, false)),
+        let policy = self.settings.policy;
+        let (number, most) = match policy {
+            // If it is idle still.
+            Policy::RecentIdle => (0, 1),
+            Policy::LeastBusy => (0, max),
+            Policy::TwoChoices => (self.hasher.hash_one(tick()), max),
+            Policy::RoundRobin => (tick(), max),
+            Policy::Sticky => (self.hasher.hash_one(caller), max),
         };
-        if let Some((worker, is_reserved)) = first
-            && (is_reserved || worker.reserve(max))
-        {
+        let first = preferred(policy, workers, state, number);
+        if let Some(worker) = first.filter(|worker| worker.reserve(most)) {
             return Some(Arc::clone(worker));
         }
-        let usable = workers.iter().filter(usable);
+        let usable = workers.iter().filter(|worker| worker.state() == state);
         take_of_least(usable, |worker| &worker.in_flight, max).cloned()
     }
 
@@ -73,5 +60,19 @@ impl Pool {
             worker.set_state(State::Down);
             self.again(place, call);
         }
+    }
+}
+
+impl Candidate for Arc<Worker> {
+    fn state(&self) -> State {
+        Worker::state(self)
+    }
+
+    fn load(&self) -> usize {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
     }
 }

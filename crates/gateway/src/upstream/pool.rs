@@ -17,7 +17,7 @@ use mcplane::proto::method::Method;
 use mcplane::server::relay::Seal;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use super::asking::Habits;
+use super::asking::Asker;
 use super::blame::Blame;
 use super::call::Call;
 use super::cause::Notice;
@@ -116,7 +116,7 @@ pub(crate) struct Shared {
     heard: mpsc::Sender<Heard>,
     pub(crate) questions: Arc<Questions>,
     pub(super) blame: Arc<Blame>,
-    pub(super) habits: Arc<Habits>,
+    pub(super) asker: Arc<Asker>,
     /// A client has set a log level.
     pub(super) has_levels: Arc<AtomicBool>,
     /// Log messages and questions that could not be told whose they are.
@@ -178,7 +178,7 @@ impl Pool {
             heard,
             questions: Arc::new(Questions::with(parking.unwrap_or_default())),
             blame: Arc::default(),
-            habits: Arc::new(Habits::new(&settings.tools.asks)),
+            asker: Arc::new(Asker::new(&settings.tools.asks)),
             has_levels: Arc::default(),
             unowned: Arc::default(),
             refused: Arc::default(),

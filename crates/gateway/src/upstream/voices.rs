@@ -139,7 +139,7 @@ impl Drive<'_> {
         }
         let is_certain = self.end.is_none()
             && (!self.pool.asks.load(Ordering::Relaxed)
-                || !self.pool.shared.habits.may_ask(call)
+                || !self.pool.shared.asker.may_ask(call)
                 || self.pool.settings.mode.is_keyed()
                 || self.leaves()
                 || self.is_modern()
