@@ -63,7 +63,7 @@ pub fn icount(root: &Path, against: Against) -> anyhow::Result<()> {
 
 /// Builds the program.
 fn build(root: &Path) -> anyhow::Result<PathBuf> {
-    let args = ["build", "--release", "--manifest-path", MANIFEST];
+    let args = ["build", "--profile", "dist", "--manifest-path", MANIFEST];
     let mut command = cargo(root, &args);
     command.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let stdout = output(&mut command)?;
