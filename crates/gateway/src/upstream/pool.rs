@@ -32,7 +32,7 @@ use super::status::StatusWatch;
 use super::supervise;
 use super::turn::Tools;
 use super::worker::{Command, State, Worker, unavailable};
-use super::{Means, maintenance};
+use super::{Common, maintenance};
 use crate::clock;
 use crate::config::{Gateway, Server};
 use crate::era::questions::Questions;
@@ -156,15 +156,15 @@ impl Pool {
         name: Arc<str>,
         settings: Server,
         times: Times,
-        means: &Means,
+        common: &Common,
         heard: mpsc::Sender<Heard>,
     ) -> Arc<Self> {
         let shared = Shared {
             name,
             times: Arc::new(ArcSwap::from_pointee(times)),
-            starts: Arc::clone(&means.starts),
-            connect: Arc::clone(&means.connect),
-            seal: means.seal.clone(),
+            starts: Arc::clone(&common.starts),
+            connect: Arc::clone(&common.connect),
+            seal: common.seal.clone(),
             tools: Arc::new(Tools::new(&settings.tools.concurrency)),
             numbers: Arc::default(),
             heard,
