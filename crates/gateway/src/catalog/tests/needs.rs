@@ -179,7 +179,7 @@ fn plans_are_complete_and_nothing_in_them_is_needless() {
             let server = servers.iter().find(|candidate| candidate.name == server);
             server.map(|server| server.tools.iter().cloned().collect::<BTreeSet<_>>()).unwrap()
         };
-        let need = Need { tools: names.clone(), ..Need::default() };
+        let need = Need { tools: names, ..Need::default() };
         let verdict = negotiate(&need, &servers).unwrap();
         let chosen: Vec<&str> = verdict.plan.iter().map(|share| &*share.server).collect();
         let all = |without: Option<&str>| {
