@@ -25,7 +25,7 @@ use crate::listen::site::Site;
 use crate::upstream::keyed::Key;
 use crate::upstream::pool::Times;
 use crate::upstream::start::{Connect, Programs};
-use crate::upstream::{EVENTS_MAX, Means, News, Upstream, all_ready};
+use crate::upstream::{Common, EVENTS_MAX, Upstream, UpstreamEvent, all_ready};
 
 /// How long changes of offers are gathered after the first one, so that a start with many servers
 /// rebuilds the catalogs only a few times.
@@ -69,7 +69,7 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     pub(crate) all: Arc<Frontend>,
     pub(crate) site: Site,
-    means: Means,
+    common: Common,
     troubles: broadcast::Sender<String>,
     /// For requests and answers that wait, wherever they came in.
     pub(crate) memory: Budget,
@@ -99,7 +99,7 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::start`].
     pub fn start_with(config: Config, connect: Arc<dyn Connect>) -> mcplane::Result<Self> {
-        let (news_in, news) = mpsc::channel(EVENTS_MAX);
+        let (events_in, events) = mpsc::channel(EVENTS_MAX);
         let store = config.gateway.state_folder();
         let store = store.map(|folder| Arc::new(Store::new(folder.join("lists"))));
         let desired = Arc::<Desired>::default();
@@ -109,11 +109,11 @@ impl Gateway {
             Budget::new(usize::try_from(memory.bytes()).unwrap_or(usize::MAX))
         });
         let service = all.serve(&memory)?;
-        let means = Means {
+        let common = Common {
             starts: Arc::new(Semaphore::new(config.gateway.start_parallel.max(1) as usize)),
             connect,
             store,
-            news: news_in,
+            events: events_in,
             seal: match &config.gateway.state_key {
                 Some(key) => Seal::of_secret(key.expose().as_bytes()),
                 None => Seal::random()?,
@@ -129,7 +129,7 @@ impl Gateway {
                 frontends: HashMap::new(),
             }),
             all,
-            means,
+            common,
             troubles: broadcast::channel(TROUBLES_MAX).0,
             memory,
             began: clock::now(),
@@ -137,7 +137,7 @@ impl Gateway {
         });
         let gateway = Self(inner);
         gateway.take_over(config)?;
-        tokio::spawn(gateway.clone().listen_to(news));
+        tokio::spawn(gateway.clone().listen_to(events));
         Ok(gateway)
     }
 
@@ -256,7 +256,7 @@ impl Gateway {
                 }
                 None => {
                     let before = was(name).map(|before| &**before);
-                    Upstream::start((name, server), &config.gateway, &self.0.means, before)
+                    Upstream::start((name, server), &config.gateway, &self.0.common, before)
                 }
             };
             upstream.pool.shared.questions.charge_to(&self.0.memory);
@@ -275,7 +275,7 @@ impl Gateway {
                 Some(known) => known.clone(),
                 None => {
                     let view = View::of(Some(&name), vec![Arc::clone(upstream)], &naming(&config));
-                    let desired = Arc::clone(&self.0.means.desired);
+                    let desired = Arc::clone(&self.0.common.desired);
                     let (server, tally) = (Some(Arc::clone(&name)), Arc::clone(&self.0.all.tally));
                     let frontend = Arc::new(Frontend::new(view, server, desired, tally));
                     let endpoint = self.0.site.endpoint_of(&name, &frontend.serve(&self.0.memory)?);
@@ -334,18 +334,18 @@ impl Gateway {
     }
 
     /// Handles the events of upstreams, as long as the gateway lives.
-    async fn listen_to(self, mut news: mpsc::Receiver<News>) {
+    async fn listen_to(self, mut events: mpsc::Receiver<UpstreamEvent>) {
         let weak = Arc::downgrade(&self.0);
         drop(self);
-        while let Some(event) = news.recv().await {
+        while let Some(event) = events.recv().await {
             let Some(gateway) = weak.upgrade().map(Gateway) else { return };
             match event {
-                News::Offer(name, changes) => {
+                UpstreamEvent::Offer(name, changes) => {
                     sleep(GATHER).await;
                     let (mut announced, mut others) = (vec![(name, changes)], Vec::new());
-                    while let Ok(event) = news.try_recv() {
+                    while let Ok(event) = events.try_recv() {
                         match event {
-                            News::Offer(name, changes) => announced.push((name, changes)),
+                            UpstreamEvent::Offer(name, changes) => announced.push((name, changes)),
                             other => others.push(other),
                         }
                     }
@@ -357,11 +357,13 @@ impl Gateway {
         }
     }
 
-    fn pass_on(&self, event: News) {
+    fn pass_on(&self, event: UpstreamEvent) {
         match event {
-            News::Offer(name, changes) => self.rebuild(&[(name, changes)]),
-            News::Updated(upstream, uri, key) => self.updated(&upstream, &uri, key.as_ref()),
-            News::Notice(upstream, notice) => self.trouble(&upstream, &notice.to_string()),
+            UpstreamEvent::Offer(name, changes) => self.rebuild(&[(name, changes)]),
+            UpstreamEvent::Updated(upstream, uri, key) => {
+                self.updated(&upstream, &uri, key.as_ref())
+            }
+            UpstreamEvent::Notice(upstream, notice) => self.trouble(&upstream, &notice.to_string()),
         }
     }
 

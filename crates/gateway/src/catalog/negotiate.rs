@@ -6,8 +6,8 @@
     reason = "plain data that the caller builds and reads"
 )]
 
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use mcplane::proto::uri_template::UriTemplate;
 use serde::Serialize;
@@ -162,13 +162,21 @@ struct Rated {
 /// the better ranked one; and then without those that the others make needless. Ranked as these are.
 fn cover<'a>(fit: &[&'a Rated]) -> Vec<&'a Rated> {
     let mut open: BTreeSet<usize> = fit.iter().flat_map(|rated| &rated.has).copied().collect();
+    let gains = fit.iter().enumerate().map(|(rank, rated)| (rated.has.len(), Reverse(rank)));
+    let mut gains: BinaryHeap<_> = gains.collect();
     let mut chosen: Vec<&Rated> = Vec::new();
-    while !open.is_empty() {
-        let gain = |rated: &&&Rated| rated.has.intersection(&open).count();
-        // Of equals, `max_by_key` takes the last.
-        let Some(best) = fit.iter().rev().max_by_key(gain) else { break };
-        open.retain(|item| !best.has.contains(item));
-        chosen.push(best);
+    while !open.is_empty()
+        && let Some((gain, Reverse(rank))) = gains.pop()
+        && let Some(rated) = fit.get(rank)
+    {
+        // What it adds can only have become less.
+        let left = rated.has.intersection(&open).count();
+        if left < gain {
+            gains.push((left, Reverse(rank)));
+            continue;
+        }
+        open.retain(|item| !rated.has.contains(item));
+        chosen.push(rated);
     }
     let mut at = 0;
     while let Some(one) = chosen.get(at) {

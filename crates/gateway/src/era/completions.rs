@@ -1,5 +1,5 @@
-//! Who hears that what was asked for at a URL is done: `notifications/elicitation/complete` names its
-//! question, and no call (2025-11-25 elicitation §Completion notifications).
+//! Which client is told that an elicitation at a URL is complete: `notifications/elicitation/complete`
+//! names the elicitation, but no call (2025-11-25 elicitation §Completion notifications).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use serde::Deserialize;
 
 use crate::upstream::worker::Worker;
 
-/// Most questions at URLs that are remembered: the oldest is forgotten first.
+/// Most elicitations that are remembered: the oldest is forgotten first.
 const QUESTIONS_MAX: usize = 1024;
 
-/// The longest name of one that is remembered, in bytes.
+/// The longest `elicitationId` that is remembered, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// The questions at URLs of one upstream, as its workers have named them, and whom they were put to.
+/// The elicitations at URLs of one upstream: the worker that asked, their id there, and the client.
 #[derive(Default)]
 pub(crate) struct Completions(Mutex<VecDeque<(usize, String, Line)>>);
 
@@ -27,7 +27,7 @@ struct Named {
 }
 
 impl Completions {
-    /// A client is asked this, which may be at a URL.
+    /// Remembers a question that is put to a client, if it is at a URL.
     pub(super) fn asked(&self, worker: usize, question: &Message, line: &Line) {
         self.expect(worker, question.part(Part::Params).unwrap_or_default(), line);
     }
@@ -44,7 +44,7 @@ impl Completions {
         }
     }
 
-    /// The same for all of a -32042.
+    /// The same for all elicitations of a -32042.
     pub(super) fn required(&self, worker: usize, elicitations: &[u8], line: &Line) {
         let all = serde_json::from_slice::<Vec<&serde_json::value::RawValue>>(elicitations);
         for one in all.unwrap_or_default() {
@@ -52,7 +52,7 @@ impl Completions {
         }
     }
 
-    /// One is done: whoever was asked is told.
+    /// Tells the client that was asked that its elicitation is complete.
     pub(crate) fn done(&self, worker: &Worker, note: &Message) {
         let named = note.part(Part::Params).and_then(|json| serde_json::from_slice(json).ok());
         let Some(Named { elicitation_id }) = named else { return };

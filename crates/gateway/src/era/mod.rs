@@ -2,10 +2,10 @@
 //!
 //! * this file — requests, answers and notes, one message at a time.
 //! * `questions` — what a legacy upstream asks in the middle of a call, and `park`: how a modern
-//!   client comes to hear of it.
+//!   client is asked.
 //! * `declined` — why a question is not answered.
-//! * `completions` — who hears that what was asked for at a URL is done.
-//! * `replay` — what a modern upstream asks, for a legacy client.
+//! * `completions` — which client is told that an elicitation at a URL is complete.
+//! * `replay` — how a legacy client is asked what a modern upstream wants to know.
 
 mod completions;
 pub(crate) mod declined;
@@ -29,7 +29,7 @@ use crate::settle::{Outcome, Reply, Way, fail, settle};
 use crate::upstream::call::{Call, Real};
 use crate::upstream::life::Ended;
 
-/// Room for what an answer may gain on its way, in bytes.
+/// Bytes by which the translation may make an answer longer.
 const GAIN: usize = 256;
 
 /// Appends a client's request as its upstream wants it.
@@ -67,7 +67,7 @@ pub(crate) fn answer(call: &Arc<Call>, answer: &Message, peer: &Peer) {
         completions.required(sent.place.worker.number, elicitations, &request.line());
     }
     let lacked = sent.lacks.take();
-    // An upstream of an older era has no code of its own for it, and SDKs make a failed tool of it.
+    // An older upstream has no code for this, and SDKs turn it into a failed tool.
     if let Some(lacked) = lacked
         && call.revision.era() == Era::Modern
         && Outcome::of(answer) != Outcome::Answered
@@ -94,8 +94,8 @@ pub(crate) fn take(call: &Call, answer: &Message, peer: &Peer) -> Ended<Real> {
 /// The extension whose calls may be answered with a task.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// Whether a result is one of an extension that the client has declared for this call: then it knows
-/// what to make of it (2026-07-28 §Results).
+/// Whether a result belongs to an extension that the client has declared for this call
+/// (2026-07-28 §Results).
 pub(crate) fn is_of_extension(call: &Call, answer: &Message, peer: &Peer) -> bool {
     let are_modern = call.revision.era() == Era::Modern && peer.era() == Era::Modern;
     let kind = answer.text(Part::ResultType).filter(|_| are_modern);
@@ -107,7 +107,7 @@ pub(crate) fn is_of_extension(call: &Call, answer: &Message, peer: &Peer) -> boo
     let declared = serde_json::from_slice::<Declared>(request.capabilities()).ok();
     declared.is_some_and(|Declared { extensions }| match &*kind {
         "task" => extensions.contains_key(TASKS),
-        // Nobody here knows which extension it is of.
+        // Which extension it belongs to is not known here.
         _ => !extensions.is_empty(),
     })
 }
@@ -148,13 +148,13 @@ pub(crate) fn note_progress(call: &Call, note: &Message) {
     request.note(out);
 }
 
-/// Passes a log message on, if the client wants to hear of its level.
+/// Passes a log message on, if the client wants messages of its level.
 pub(crate) fn note_log(call: &Call, note: &Message) {
     let life = call.life();
     let Some(request) = life.request() else { return };
     let level = serde_json::from_slice::<Level<'_>>(note.part(Part::Params).unwrap_or(b"{}"));
     let level = level.ok().map(|level| LogLevel::from(&*level.level));
-    // What nobody asked for is the server's to decide.
+    // While no client has set a level, the server decides.
     let is_its = !request.is_log_level_set() && call.pool.has_no_level();
     let wanted = request.log_level();
     if is_its || level.zip(wanted).is_some_and(|(level, least)| level.passes(least)) {
@@ -164,14 +164,14 @@ pub(crate) fn note_log(call: &Call, note: &Message) {
     }
 }
 
-/// Passes a log message on that belongs to no call, to the client that its server has to itself.
+/// Passes on a log message that belongs to no call, to the client whose worker it came from.
 pub(crate) fn note_log_to(client: &Line, note: &Message) {
     let mut out = Vec::new();
     translate::log(note, &mut out);
     client.note(out);
 }
 
-/// A name that nobody can guess: of a parked call, of a question at a URL.
+/// A name that cannot be guessed: of a parked call, of a question at a URL.
 fn unguessable() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! Questions to clients of 2026-07-28, who cannot be asked while they wait.
+//! Questions to clients of 2026-07-28, which cannot be asked while they wait.
 //!
 //! The upstream's call goes on; the client's ends with `input_required` and a state that names the
 //! parked call. When the client comes back with the answers, they go to the upstream, and the client
@@ -33,14 +33,14 @@ use crate::upstream::worker::{Command, Worker};
 /// How every state of ours begins. The rest is 128 random bits.
 const PREFIX: &str = "mcplane.parked.";
 
-/// A state that asks for nothing but to send the call again.
+/// A state that only asks the client to send the call again.
 pub(super) const AGAIN: &str = "mcplane.again";
 
-/// How long a client may take to come back: a person may have to think.
+/// How long a client may take to come back: a person may have to decide.
 const PARKED_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// How long a client may take to come back to a call that has ended, with answers that another call
-/// of it waits for.
+/// How long a client may take to come back to a call that has ended, with answers that another of its
+/// calls waits for.
 const ENDED_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What a parked call waits for.
@@ -50,7 +50,7 @@ pub(crate) struct Parked {
     last_key: usize,
 }
 
-/// How a call ended while nobody was there to hear of it.
+/// How a call ended while its client was away.
 pub(crate) struct Kept {
     pub(crate) at: Instant,
     pub(crate) how: How,
@@ -74,7 +74,7 @@ struct Question {
     key: String,
     /// Its entry of `inputRequests`.
     entry: Vec<u8>,
-    /// The client knows of it, and may come back with the answer.
+    /// The client was told, and may come back with the answer.
     is_told: bool,
 }
 
@@ -144,7 +144,7 @@ impl Parking {
         sent_away.map_err(Declined::NoRandomness)
     }
 
-    /// A client comes back, or so it may be.
+    /// Takes a request that may be a client coming back to its parked call.
     pub(crate) fn resume(&self, pool: &Pool, request: Relayed) -> Resumed {
         let way = Way::to(To::Upstream(&pool.shared));
         let state = request.message().text(Part::RequestState).map(std::borrow::Cow::into_owned);
@@ -221,7 +221,7 @@ impl Parking {
         }
     }
 
-    /// Gives up the calls whose clients did not come back: sooner if others wait for the place.
+    /// Cancels the calls whose clients did not come back: sooner if others wait for the place.
     pub(super) fn expire(&self, patience: Duration) {
         let now = clock::now();
         let expired: Vec<_> = {
@@ -281,7 +281,7 @@ impl Parking {
 /// What became of a request that may be a retry.
 #[allow(clippy::large_enum_variant, reason = "the large one is what nearly every request is")]
 pub(crate) enum Resumed {
-    /// It is none of a parked call.
+    /// It belongs to no parked call.
     Not(Relayed),
     /// The client waits for its parked call again.
     Again(Arc<Call>),
@@ -290,8 +290,8 @@ pub(crate) enum Resumed {
 }
 
 impl Parked {
-    /// The call ended while its client was away. What its upstream still asks was asked for another
-    /// call of this client, who may yet answer what it knows of.
+    /// The call ended while its client was away. What its upstream still asks belongs to another call
+    /// of this client, which may still answer what it was told.
     pub(crate) fn ended(&mut self, caller: &Caller) {
         self.put_again(caller, |question| !question.is_told);
     }

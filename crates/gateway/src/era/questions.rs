@@ -31,11 +31,11 @@ const QUESTIONS_MAX: usize = 256;
 /// The questions of one upstream that wait for an answer.
 #[derive(Default)]
 pub(crate) struct Questions {
-    /// Those to legacy clients: a task waits for each, or for why it was taken back.
+    /// Those to legacy clients: a task waits for the answer to each, or until it is withdrawn.
     asked: Mutex<AllAsked>,
     pub(crate) parking: Arc<park::Parking>,
     pub(crate) completions: Completions,
-    /// For what its upstream has said, and nobody has taken over yet.
+    /// For what its upstream has sent and no client has received yet.
     memory: OnceLock<Budget>,
 }
 
@@ -60,7 +60,7 @@ type AllAsked = HashMap<(usize, Id), Asked>;
 #[derive(Clone)]
 enum Of {
     Call(Arc<Call>),
-    /// Of the client that has the worker to itself: it was asked outside of any call.
+    /// The client that has the worker to itself, for a question outside of any call.
     Client(Arc<Client>),
 }
 
@@ -79,7 +79,7 @@ impl Of {
         }
     }
 
-    /// Its answer has gone to the client, and questions with it.
+    /// The call was answered, which ends its questions.
     fn has_ended(&self) -> bool {
         self.call().is_some_and(|call| !call.is_open())
     }
@@ -227,7 +227,7 @@ impl Questions {
         Ok(asked)
     }
 
-    /// A client tells how far it is with a question.
+    /// Passes on a client's progress with a question.
     pub(crate) fn progress(&self, caller: &Caller, note: &Message) {
         let number = note.part(Part::ProgressOf).and_then(|json| serde_json::from_slice(json).ok());
         let asked = self.asked();
@@ -260,7 +260,7 @@ impl Questions {
         self.parking.ask(worker, call, id, (question, charge), upstream)
     }
 
-    /// Gives up the questions whose clients did not answer, while others wait for the place.
+    /// Withdraws the questions whose clients did not answer, while others wait for the place.
     pub(crate) fn expire(&self, patience: Duration) {
         let now = clock::now();
         let late = |_: &(usize, Id), asked: &mut Asked| {
@@ -275,8 +275,8 @@ impl Questions {
         self.parking.expire(patience);
     }
 
-    /// The upstream takes a question back. A client that was asked already is told so; what it
-    /// answers all the same is dropped.
+    /// The upstream withdraws a question. A client that was asked already is told so; an answer that
+    /// still comes is dropped.
     pub(crate) fn withdrawn(&self, worker: &Worker, id: &Id, note: &Message) {
         if let Some(asked) = self.asked().remove(&(worker.number, id.clone())) {
             // It was answered a moment ago.
@@ -290,7 +290,7 @@ impl Questions {
     }
 }
 
-/// Waits for the answer to a question that was put to a client, or until it is taken back.
+/// Waits for the answer to a question that was put to a client, or until it is withdrawn.
 fn wait(
     worker: &Arc<Worker>,
     id: &Id,
@@ -339,7 +339,7 @@ fn revision_of(worker: &Worker) -> Revision {
     worker.peer.load().as_ref().map_or(Revision::LATEST_LEGACY, |peer| peer.revision)
 }
 
-/// Why an upstream takes something back.
+/// The reason that an upstream gives for withdrawing something.
 fn reason(note: &Message) -> String {
     #[derive(Deserialize)]
     struct Params {

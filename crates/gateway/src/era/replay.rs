@@ -22,7 +22,7 @@ use crate::upstream::pool::Pool;
 /// Most questions in one round.
 const QUESTIONS_MAX: usize = 64;
 
-/// Takes one round on.
+/// Handles one `input_required` result.
 pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, peer: &Peer) {
     if call.revision.era() == Era::Modern {
         let mut ended = super::take(call, message, peer);
@@ -58,7 +58,7 @@ pub(crate) fn round(call: &Arc<Call>, round: InputRequired, message: &Message, p
     });
 }
 
-/// Passes a round on to a client of the same era, whose state nobody else can use.
+/// Passes a round on to a client of the same era, with the state sealed for it alone.
 fn pass_on(request: Relayed, call: &Call, state: &RawValue, (message, way): (&Message, Way<'_>)) {
     let members = message.part(Part::Result).unwrap_or_default();
     let members: Entries<&RawValue> = serde_json::from_slice(members).unwrap_or_default();
@@ -82,7 +82,7 @@ fn pass_on(request: Relayed, call: &Call, state: &RawValue, (message, way): (&Me
     settle(request, Reply::Line(out, message::Outcome::Result), Outcome::Answered, way);
 }
 
-/// What a client of 2026-07-28 brings along for a server of its era: the members of a retry.
+/// The members of a retry, as a client of 2026-07-28 sends them to a server of its era.
 ///
 /// # Errors
 /// The state is not one that was given to this principal for this request.

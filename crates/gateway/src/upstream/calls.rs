@@ -79,7 +79,7 @@ impl Drive<'_> {
                 self.worker.timeouts.store(0, Ordering::Relaxed);
                 era::answer(call, message, peer);
             }
-            (Answer::Malformed(why), _) => call.fail(&Failure::Malformed(why.to_string())),
+            (Answer::Malformed(why), _) => call.fail(&Failure::Malformed(why)),
             (Answer::Closed, _) | (_, None) => self.pool.broken(call, "the connection ended"),
             (Answer::InputRequired(round), Some(message)) => {
                 self.worker.timeouts.store(0, Ordering::Relaxed);

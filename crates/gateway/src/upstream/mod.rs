@@ -98,18 +98,18 @@ pub(crate) fn tell<T>(events: &mpsc::Sender<T>, event: T, is_vital: bool) {
 }
 
 /// What all upstreams of a gateway have in common.
-pub(crate) struct Means {
+pub(crate) struct Common {
     /// How many processes are started at the same time.
     pub(crate) starts: Arc<Semaphore>,
     pub(crate) connect: Arc<dyn Connect>,
     pub(crate) store: Option<Arc<Store>>,
-    pub(crate) news: mpsc::Sender<News>,
+    pub(crate) events: mpsc::Sender<UpstreamEvent>,
     pub(crate) seal: Seal,
     pub(crate) desired: Arc<Desired>,
 }
 
 /// What an upstream tells the gateway.
-pub(crate) enum News {
+pub(crate) enum UpstreamEvent {
     /// Its offer may be another one, and this is what it said has changed.
     Offer(Arc<str>, Changes),
     /// A resource of it has changed: in the keyed modes, for the clients of this worker.
@@ -142,7 +142,7 @@ impl Upstream {
     pub(crate) fn start(
         (name, server): (&str, &Server),
         settings: &Settings,
-        means: &Means,
+        common: &Common,
         before: Option<&Self>,
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
@@ -150,8 +150,8 @@ impl Upstream {
         let times = Times::of(settings);
         let pool_before = before.map(|before| &*before.pool);
         let own = (Arc::clone(&name), server.clone());
-        let pool = Pool::new(own, times, means, pool_before, heard_in);
-        let kept = means.store.as_ref().map(|store| store.load(&name, &identity(server)));
+        let pool = Pool::new(own, times, common, pool_before, heard_in);
+        let kept = common.store.as_ref().map(|store| store.load(&name, &identity(server)));
         let kept = match kept {
             Some(Loaded::Offer(offer)) => Some(*offer),
             _ => None,
@@ -167,7 +167,7 @@ impl Upstream {
             name,
             pool: Arc::clone(&pool),
             offer: ArcSwapOption::new(offer),
-            desired: Arc::clone(&means.desired),
+            desired: Arc::clone(&common.desired),
             misnamed: ArcSwapOption::empty(),
             lists: Mutex::new(Kind::ALL.map(|kind| (kind, ListState::default()))),
             keeping: Mutex::default(),
@@ -175,7 +175,7 @@ impl Upstream {
             stale_at: AtomicU64::new(NEVER),
             born: clock::now(),
         });
-        tokio::spawn(Monitor::new(Arc::clone(&upstream), means).run(heard));
+        tokio::spawn(Monitor::new(Arc::clone(&upstream), common).run(heard));
         pool.start();
         before.inspect(|before| before.pool.make_way(&pool));
         upstream

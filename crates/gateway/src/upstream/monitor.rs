@@ -14,7 +14,7 @@ use super::listening::Listens;
 use super::lists::{self, Reading, Step};
 use super::pool::Heard;
 use super::worker::Worker;
-use super::{Means, News, Upstream, identity, subscriptions, tell};
+use super::{Common, Upstream, UpstreamEvent, identity, subscriptions, tell};
 use crate::catalog::{Changes, Kind, Offer, Store};
 use crate::clock;
 
@@ -34,7 +34,7 @@ const GATHER_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Monitor {
     upstream: Arc<Upstream>,
     store: Option<Arc<Store>>,
-    news: mpsc::Sender<News>,
+    events: mpsc::Sender<UpstreamEvent>,
     /// What was said to have changed since a reading began.
     announced: Changes,
     /// Readings in a row for changes that were none.
@@ -51,11 +51,11 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
-    pub(super) fn new(upstream: Arc<Upstream>, means: &Means) -> Self {
+    pub(super) fn new(upstream: Arc<Upstream>, common: &Common) -> Self {
         Self {
             upstream,
-            store: means.store.clone(),
-            news: means.news.clone(),
+            store: common.store.clone(),
+            events: common.events.clone(),
             announced: Changes::default(),
             unfounded: 0,
             due: None,
@@ -128,7 +128,11 @@ impl Monitor {
             }
             Heard::Updated(worker, uri) => {
                 let key = subscriptions::key_of(&worker);
-                tell(&self.news, News::Updated(Arc::clone(&self.upstream.name), uri, key), false);
+                tell(
+                    &self.events,
+                    UpstreamEvent::Updated(Arc::clone(&self.upstream.name), uri, key),
+                    false,
+                );
             }
         }
     }
@@ -197,7 +201,7 @@ impl Monitor {
     }
 
     fn tell_offer(&self, announced: Changes) {
-        tell(&self.news, News::Offer(Arc::clone(&self.upstream.name), announced), true);
+        tell(&self.events, UpstreamEvent::Offer(Arc::clone(&self.upstream.name), announced), true);
     }
 
     /// Shows what has been read so far.
@@ -256,7 +260,7 @@ impl Monitor {
     }
 
     fn notice(&self, notice: Notice) {
-        tell(&self.news, News::Notice(Arc::clone(&self.upstream.name), notice), false);
+        tell(&self.events, UpstreamEvent::Notice(Arc::clone(&self.upstream.name), notice), false);
     }
 }
 

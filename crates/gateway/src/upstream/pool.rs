@@ -32,7 +32,7 @@ use super::status::StatusWatch;
 use super::supervise;
 use super::turn::Tools;
 use super::worker::{Command, State, Worker, unavailable};
-use super::{Means, maintenance};
+use super::{Common, maintenance};
 use crate::clock;
 use crate::config::{Gateway, Server};
 use crate::era::questions::Questions;
@@ -159,7 +159,7 @@ impl Pool {
     pub(crate) fn new(
         (name, settings): (Arc<str>, Server),
         times: Times,
-        means: &Means,
+        common: &Common,
         before: Option<&Self>,
         heard: mpsc::Sender<Heard>,
     ) -> Arc<Self> {
@@ -170,9 +170,9 @@ impl Pool {
         let shared = Shared {
             name,
             times: Arc::new(ArcSwap::from_pointee(times)),
-            starts: Arc::clone(&means.starts),
-            connect: Arc::clone(&means.connect),
-            seal: means.seal.clone(),
+            starts: Arc::clone(&common.starts),
+            connect: Arc::clone(&common.connect),
+            seal: common.seal.clone(),
             tools,
             numbers: Arc::default(),
             heard,

@@ -9,6 +9,7 @@ use super::super::need::{ITEMS_MAX, Item};
 use super::super::negotiate::{Unfit, VersionFit};
 use super::super::{Candidate, Health, Need, NeedError, Outcome, Verdict, negotiate};
 use super::random::{Random, for_seeds};
+use crate::config::SERVERS_MAX;
 
 fn strings(names: &[&str]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
@@ -178,7 +179,7 @@ fn plans_are_complete_and_nothing_in_them_is_needless() {
             let server = servers.iter().find(|candidate| candidate.name == server);
             server.map(|server| server.tools.iter().cloned().collect::<BTreeSet<_>>()).unwrap()
         };
-        let need = Need { tools: names.clone(), ..Need::default() };
+        let need = Need { tools: names, ..Need::default() };
         let verdict = negotiate(&need, &servers).unwrap();
         let chosen: Vec<&str> = verdict.plan.iter().map(|share| &*share.server).collect();
         let all = |without: Option<&str>| {
@@ -193,6 +194,23 @@ fn plans_are_complete_and_nothing_in_them_is_needless() {
         let ranks = chosen.iter().map(|server| ranking(&verdict).iter().position(|s| s == server));
         assert!(ranks.is_sorted(), "the better ranked first");
     });
+}
+
+/// As many servers and things as there may be, and each server is needed.
+#[test]
+fn the_largest_need_is_planned_for() {
+    let names: Vec<String> = (0..ITEMS_MAX).map(|at| at.to_string()).collect();
+    let share = ITEMS_MAX / SERVERS_MAX;
+    let servers: Vec<Candidate> = (0..SERVERS_MAX)
+        .map(|at| {
+            let common = names.iter().step_by(2);
+            let own = names.iter().skip(at * share).take(share);
+            let tools: Vec<&str> = common.chain(own).map(String::as_str).collect();
+            candidate(&format!("s{at}"), "1", &tools)
+        })
+        .collect();
+    let verdict = negotiate(&Need { tools: names, ..Need::default() }, &servers).unwrap();
+    assert_eq!((verdict.outcome, verdict.plan.len()), (Outcome::Split, SERVERS_MAX));
 }
 
 /// Ten servers, three quarters of them up, versions `1.x.y`, a hundred tools; a hundred clients
