@@ -22,10 +22,8 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// The words of each command of ours in a block of code, as a shell divides them.
 fn commands(page: &str) -> Vec<Vec<String>> {
-    let blocks = page.split("```").skip(1).step_by(2).map(|block| block.replace("\\\n", " "));
-    let blocks: Vec<_> = blocks.collect();
-    let lines = blocks.iter().flat_map(|block| block.lines());
-    let lines = lines.map(|line| line.trim_start_matches("$ "));
+    let code = page.split("```").skip(1).step_by(2).collect::<String>().replace("\\\n", " ");
+    let lines = code.lines().map(|line| line.trim_start_matches("$ "));
     let is_ours = |words: &Vec<String>| {
         // `mcplane = "0.1"` is a dependency.
         words.first().is_some_and(|word| word == "mcplane")
