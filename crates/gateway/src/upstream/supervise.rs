@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use mcplane::proto::error::Code;
 use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::Running;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -314,10 +315,14 @@ impl Supervisor {
 }
 
 /// Whether the two sides will not meet another time either. What was lost on its way says nothing of
-/// the server.
-const fn is_verdict(cause: &Cause) -> bool {
+/// the server, and one that is not available nothing of itself.
+fn is_verdict(cause: &Cause) -> bool {
     use HandshakeError::{NoCommonRevision, Refused};
-    matches!(cause, Cause::Handshake(NoCommonRevision { .. } | Refused { .. }, _))
+    match cause {
+        Cause::Handshake(NoCommonRevision { .. }, _) => true,
+        Cause::Handshake(Refused { error, .. }, _) => error.code != Code::UNAVAILABLE,
+        _ => false,
+    }
 }
 
 fn turn_away(pool: &Arc<Pool>, command: Command) {
