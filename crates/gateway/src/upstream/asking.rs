@@ -20,7 +20,7 @@ use super::drive::{Drive, Tag};
 use super::lane::Lane;
 use super::life::Asks;
 use super::owner::is_same;
-use super::pool::{Heard, Pool};
+use super::pool::{Pool, WorkerEvent};
 use super::sides::Side;
 use crate::catalog::Asking;
 use crate::config::{Mode, Server, Speaks};
@@ -211,7 +211,7 @@ impl Pool {
         {
             let quieter = |habit: &mut Habit| habit.quiet = habit.quiet.saturating_add(1);
             if self.shared.habits.learn(call, quieter) {
-                self.tell_of(Heard::Asks);
+                self.tell_of(WorkerEvent::Asks);
             }
         }
     }
@@ -235,7 +235,7 @@ impl Drive<'_> {
             });
         }
         if is_news {
-            self.pool.tell_of(Heard::Asks);
+            self.pool.tell_of(WorkerEvent::Asks);
         }
     }
 

@@ -27,7 +27,7 @@ use super::call::{Call, Sent};
 use super::listening::Listening;
 use super::owner;
 use super::place::Place;
-use super::pool::{Heard, Pool};
+use super::pool::{Pool, WorkerEvent};
 use super::voices::Voices;
 use super::worker::{Command, State, Waiting, Worker, unavailable};
 use crate::clock;
@@ -370,7 +370,7 @@ impl<'a> Drive<'a> {
         if self.leave_at.is_none() {
             self.worker.set_state(State::Healthy);
         }
-        self.pool.hear(Heard::Ready(Arc::clone(self.worker)));
+        self.pool.hear(WorkerEvent::Ready(Arc::clone(self.worker)));
     }
 
     /// A request was lost on its way over HTTP.

@@ -46,7 +46,7 @@ const TIMEOUTS_MAX: u32 = 3;
 pub(super) const LEAVE_TIME: Duration = Duration::from_secs(5);
 
 /// What the upstream's task must know of.
-pub(crate) enum Heard {
+pub(crate) enum WorkerEvent {
     Ready(Arc<Worker>),
     /// A spare worker has got a client.
     Taken(Arc<Worker>),
@@ -112,7 +112,7 @@ pub(crate) struct Shared {
     pub(crate) seal: Seal,
     pub(crate) tools: Arc<Tools>,
     numbers: Arc<AtomicUsize>,
-    heard: mpsc::Sender<Heard>,
+    heard: mpsc::Sender<WorkerEvent>,
     pub(crate) questions: Arc<Questions>,
     pub(super) blame: Arc<Blame>,
     pub(super) habits: Arc<Habits>,
@@ -157,7 +157,7 @@ impl Pool {
         settings: Server,
         times: Times,
         common: &Common,
-        heard: mpsc::Sender<Heard>,
+        heard: mpsc::Sender<WorkerEvent>,
     ) -> Arc<Self> {
         let shared = Shared {
             name,
@@ -327,8 +327,8 @@ impl Pool {
         }
     }
 
-    pub(crate) fn hear(self: &Arc<Self>, heard: Heard) {
-        if let Heard::Ready(worker) = &heard {
+    pub(crate) fn hear(self: &Arc<Self>, heard: WorkerEvent) {
+        if let WorkerEvent::Ready(worker) = &heard {
             if let Some(peer) = worker.peer.load_full() {
                 self.learned.met(&peer);
             }
@@ -342,9 +342,9 @@ impl Pool {
         self.tell_of(heard);
     }
 
-    pub(super) fn tell_of(&self, heard: Heard) {
+    pub(super) fn tell_of(&self, heard: WorkerEvent) {
         let heard = self.word(heard);
-        let is_vital = !matches!(heard, Heard::Updated(..) | Heard::Notice(_));
+        let is_vital = !matches!(heard, WorkerEvent::Updated(..) | WorkerEvent::Notice(_));
         super::tell(&self.shared.heard, heard, is_vital);
     }
 
