@@ -1,7 +1,7 @@
 //! Instructions per operation, counted by valgrind: a figure that no noisy neighbour changes.
 //!
-//! Each binary of the package in `bench/icount` is a scenario: `SCENARIO N` does its operation N
-//! times. Two runs that differ only in N cancel start-up and shut-down.
+//! The program in `bench/icount` names its scenarios, and does the operation of one N times. Two runs
+//! that differ only in N cancel start-up and shut-down.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,11 +47,12 @@ pub fn icount(root: &Path, against: Against) -> anyhow::Result<()> {
             "counting needs valgrind; install it with the system's packages (apt install valgrind)"
         );
     }
-    let scenarios = step("build", || build(root))?;
+    let program = step("build", || build(root))?;
+    let names = String::from_utf8(output(&mut Command::new(&program))?)?;
     let mut counts = Counts::new();
-    for (name, program) in scenarios {
-        let count = step(&name, || count(&name, &program))?;
-        counts.insert(name, count);
+    for name in names.lines() {
+        let count = step(name, || count(name, &program))?;
+        counts.insert(name.to_owned(), count);
     }
     let compiler = String::from_utf8(output(Command::new("rustc").arg("--version"))?)?;
     match against {
@@ -60,26 +61,23 @@ pub fn icount(root: &Path, against: Against) -> anyhow::Result<()> {
     }
 }
 
-/// Builds the scenarios and finds their programs.
-fn build(root: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let args = ["build", "--release", "--bins", "--manifest-path", MANIFEST];
+/// Builds the program.
+fn build(root: &Path) -> anyhow::Result<PathBuf> {
+    let args = ["build", "--profile", "dist", "--manifest-path", MANIFEST];
     let mut command = cargo(root, &args);
     command.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let stdout = output(&mut command)?;
     let messages = String::from_utf8_lossy(&stdout);
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    Ok(messages.filter_map(|message| program(&message)).collect())
-}
-
-/// The name and the path in cargo's message about a built program.
-fn program(message: &Value) -> Option<(String, PathBuf)> {
-    let path = message.get("executable")?.as_str()?;
-    Some((message.get("target")?.get("name")?.as_str()?.to_owned(), path.into()))
+    let mut programs =
+        messages.filter_map(|message| Some(message.get("executable")?.as_str()?.into()));
+    programs.next().context("cargo has built no program")
 }
 
 fn count(name: &str, program: &Path) -> anyhow::Result<f64> {
     let (few, many) = operations(name);
-    let (first, second) = (instructions(program, few)?, instructions(program, many)?);
+    let [first, second] = [few, many].map(|times| instructions(program, name, times));
+    let (first, second) = (first?, second?);
     let more = second.checked_sub(first).context("more operations took fewer instructions")?;
     Ok((more as f64 / (many - few) as f64 * 10.0).round() / 10.0)
 }
@@ -90,14 +88,14 @@ fn operations(name: &str) -> (u64, u64) {
     found.map_or((1, 2), |(_, few, many)| (*few, *many))
 }
 
-fn instructions(program: &Path, operations: u64) -> anyhow::Result<u64> {
+fn instructions(program: &Path, name: &str, operations: u64) -> anyhow::Result<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    command.arg(program).arg(operations.to_string()).stdin(Stdio::null());
+    command.arg(program).arg(name).arg(operations.to_string()).stdin(Stdio::null());
     let output = command.output().context("cannot start valgrind")?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        bail!("{} failed under valgrind: {}\n{stderr}", program.display(), output.status);
+        bail!("{name} failed under valgrind: {}\n{stderr}", output.status);
     }
     collected(&stderr).with_context(|| format!("valgrind gave no count:\n{stderr}"))
 }
@@ -185,12 +183,5 @@ mod tests {
         assert_eq!(operations("echo-64k"), (100, 300));
         assert_eq!(operations("scan-64k-escapes"), (100, 300));
         assert_eq!(operations("scan-1m"), (10, 30));
-    }
-
-    #[test]
-    fn only_programs_are_scenarios() {
-        let message = json!({ "target": { "name": "scan" }, "executable": "/target/release/scan" });
-        assert_eq!(program(&message).unwrap().0, "scan");
-        assert_eq!(program(&json!({ "target": { "name": "lib" }, "executable": null })), None);
     }
 }

@@ -26,7 +26,7 @@ pub fn setup(root: &Path, required: bool) -> anyhow::Result<Vec<String>> {
     outcomes.push(("python", Peer::of_interop(root, "python").venv()));
     outcomes.push(("conformance", conformance::setup(root)));
     outcomes.push(("go", build_go(root, &root.join(".interop"))));
-    outcomes.push(("rmcp", build_rmcp(root, &root.join(".interop"))));
+    outcomes.push(("rmcp", build_rmcp(root, "release")));
     settle(outcomes, required)
 }
 
@@ -127,11 +127,11 @@ impl Peer {
     }
 }
 
-/// Cargo itself knows what is up to date. In release: these programs are also raced.
-fn build_rmcp(root: &Path, installed: &Path) -> anyhow::Result<()> {
-    let args = ["build", "--quiet", "--release", "--locked"];
+/// Cargo itself knows what is up to date. In the profile `dist` these programs are raced.
+pub fn build_rmcp(root: &Path, profile: &str) -> anyhow::Result<()> {
+    let args = ["build", "--quiet", "--locked", "--profile", profile];
     let mut command = cargo(&root.join("tests/interop/rmcp"), &args);
-    command.env("CARGO_TARGET_DIR", installed.join("rmcp-target"));
+    command.env("CARGO_TARGET_DIR", root.join(".interop/rmcp-target"));
     run(&mut command)
 }
 

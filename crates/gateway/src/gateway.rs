@@ -254,13 +254,12 @@ impl Gateway {
                     upstream.pool.shared.times.store(Arc::new(Times::of(&config.gateway)));
                     Arc::clone(upstream)
                 }
-                None => Upstream::start(name, server, &config.gateway, &self.0.common),
+                None => {
+                    let before = was(name).map(|before| &**before);
+                    Upstream::start((name, server), &config.gateway, &self.0.common, before)
+                }
             };
             upstream.pool.shared.questions.charge_to(&self.0.memory);
-            // Until it has listed what it offers, the lists under its old settings stand in.
-            if upstream.offer.load().is_none() {
-                upstream.offer.store(was(name).and_then(|before| before.offer.load_full()));
-            }
             upstreams.push(upstream);
         }
         let stays =

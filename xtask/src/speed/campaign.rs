@@ -10,7 +10,7 @@ use anyhow::Context;
 use flate2::{Compression, GzBuilder};
 use serde_json::{Map, Value, json};
 
-use crate::run::output;
+use crate::run::{cargo, output, run, step};
 
 /// What of an environment differs from one run to the next.
 const MOMENTARY: [&str; 3] = ["command", "time", "load_before"];
@@ -24,8 +24,11 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// A campaign of today. What one before it did not finish is gone.
+    /// A campaign of today, with mcplane as it is shipped. What one before it did not finish is gone.
     pub fn begin(root: &Path, name: &'static str) -> anyhow::Result<Self> {
+        let build = ["build", "--profile", "dist", "--package", "mcplane-cli"];
+        let build = [&build[..], &["--target-dir", "target"]].concat();
+        step("build of what is shipped", || run(&mut cargo(root, &build)))?;
         let rough = root.join("target/speed").join(name);
         if rough.exists() {
             fs::remove_dir_all(&rough)?;

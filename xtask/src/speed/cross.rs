@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::campaign::Campaign;
 use super::serving::Serving;
 use super::words;
-use crate::run::{cargo, output, run, step};
+use crate::run::{output, step};
 
 /// Rounds; the quantile of Student's t below belongs to them.
 const ROUNDS: usize = 10;
@@ -91,11 +91,9 @@ type Seen = [f64; 2];
 
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn cross(root: &Path) -> anyhow::Result<()> {
-    let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
-    step("release build", || run(&mut cargo(root, &build)))?;
     let campaign = Campaign::begin(root, "cross")?;
     let server = format!(
-        "target/release/mcplane fixture --workers {CONNECTIONS} --transport http --accept-rate 0 \
+        "target/dist/mcplane fixture --workers {CONNECTIONS} --transport http --accept-rate 0 \
          --listen {}",
         URL.trim_start_matches("http://").trim_end_matches("/mcp")
     );
@@ -174,7 +172,7 @@ fn generator(load: &Load, program: impl AsRef<OsStr>) -> Command {
 }
 
 fn bench(root: &Path, load: &Load) -> anyhow::Result<Seen> {
-    let mut command = generator(load, root.join("target/release/mcplane"));
+    let mut command = generator(load, root.join("target/dist/mcplane"));
     command.args([
         "bench",
         URL,

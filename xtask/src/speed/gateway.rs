@@ -17,7 +17,7 @@ use super::campaign::Campaign;
 use super::median;
 use super::peers::{Kind, Payload, Subject, install, subjects};
 use super::serving::Serving;
-use crate::run::{cargo, run, step};
+use crate::run::step;
 
 /// Rounds: medians of an odd number.
 pub const ROUNDS_DEFAULT: usize = 5;
@@ -51,8 +51,6 @@ struct Row {
 
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
-    let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
-    step("release build", || run(&mut cargo(root, &build)))?;
     let missing = step("packages of the peers", || Ok(install(root)))?;
     let campaign = Campaign::begin(root, "gateway")?;
     let mut rows = rows();
@@ -97,7 +95,7 @@ fn rows() -> Vec<Row> {
 }
 
 fn measure(root: &Path, row: &Row, file: &Path) -> anyhow::Result<Vec<Figures>> {
-    const MCPLANE: &str = "target/release/mcplane";
+    const MCPLANE: &str = "target/dist/mcplane";
     let subject = &row.subject;
     let serving = Serving::start(root, &subject.command, subject.url, row.pinned)?;
     let in_flight = row.in_flight().map(|count| count.to_string()).join(",");

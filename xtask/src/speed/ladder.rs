@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::campaign::Campaign;
 use super::median;
 use super::serving::Serving;
-use crate::run::{cargo, run, step};
+use crate::run::{run, step};
 
 const ROUNDS: usize = 3;
 const IN_FLIGHT: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
@@ -38,8 +38,6 @@ type Rungs = [[(Vec<[f64; 3]>, f64); IN_FLIGHT.len()]; WORKERS.len()];
 
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn ladder(root: &Path) -> anyhow::Result<()> {
-    let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
-    step("release build", || run(&mut cargo(root, &build)))?;
     let campaign = Campaign::begin(root, "ladder")?;
     let mut found: Vec<Rungs> = WORK.iter().map(|_| Rungs::default()).collect();
     for round in 0..ROUNDS {
@@ -65,7 +63,7 @@ fn measure(
     workers: usize,
     file: &Path,
 ) -> anyhow::Result<()> {
-    const MCPLANE: &str = "target/release/mcplane";
+    const MCPLANE: &str = "target/dist/mcplane";
     let config = format!("bench/gateways/ladder-{workers}.toml");
     let words = [MCPLANE, "serve", "--config", &config].map(str::to_owned);
     let url = format!("http://127.0.0.1:1849{workers}/mcp");

@@ -23,7 +23,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use crate::interop;
-use crate::run::{cargo, run, step};
+use crate::run::{run, step};
 use campaign::Campaign;
 pub use cross::cross;
 pub use gateway::{ROUNDS_DEFAULT as GATEWAY_ROUNDS_DEFAULT, gateway};
@@ -72,8 +72,7 @@ struct Figures {
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
     step("interop set-up", || interop::setup(root, true))?;
-    let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
-    step("release build", || run(&mut cargo(root, &build)))?;
+    step("build of rmcp", || interop::build_rmcp(root, "dist"))?;
     let servers = match over {
         Over::Stdio => over_stdio(),
         Over::Http => over_http(),
@@ -102,12 +101,12 @@ pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
 
 /// Their paths are those seen from the workspace, so that the raw data names no machine's folders.
 fn over_stdio() -> Vec<Server> {
-    let mcplane = server("mcplane", "target/release/mcplane fixture", true);
-    let rmcp = server("rmcp", ".interop/rmcp-target/release/echo", true);
+    let mcplane = server("mcplane", "target/dist/mcplane fixture", true);
+    let rmcp = server("rmcp", ".interop/rmcp-target/dist/echo", true);
     let large = large(&[&mcplane, &rmcp]);
     let mut servers = vec![
         mcplane,
-        server("mcplane-batch-floor", "target/release/mcplane fixture", false),
+        server("mcplane-batch-floor", "target/dist/mcplane fixture", false),
         rmcp,
         server("typescript-1", "node tests/interop/ts1/echo.mjs", true),
     ];
@@ -148,7 +147,7 @@ fn server(name: &str, command: &str, plain_floor: bool) -> Server {
 
 fn over_http() -> Vec<Server> {
     let ours = |name: &str, tool, revision| {
-        let command = "target/release/mcplane fixture --transport http --accept-rate 0 --listen \
+        let command = "target/dist/mcplane fixture --transport http --accept-rate 0 --listen \
                        127.0.0.1:18471";
         let url = Some("http://127.0.0.1:18471/mcp");
         Server { tool, revision, url, ..server(name, command, false) }
@@ -158,7 +157,7 @@ fn over_http() -> Vec<Server> {
         server
     };
     let rmcp = |name: &str, revision| {
-        let command = ".interop/rmcp-target/release/echo http-json 18472";
+        let command = ".interop/rmcp-target/dist/echo http-json 18472";
         let url = Some("http://127.0.0.1:18472/");
         Server { revision, url, ..server(name, command, false) }
     };
@@ -183,7 +182,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 fn measure(root: &Path, server: &Server, file: &Path) -> anyhow::Result<()> {
-    const MCPLANE: &str = "target/release/mcplane";
+    const MCPLANE: &str = "target/dist/mcplane";
     let mut command = Command::new(root.join(MCPLANE));
     command
         .arg0(MCPLANE)

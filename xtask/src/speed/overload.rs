@@ -16,7 +16,7 @@ use super::campaign::Campaign;
 use super::median;
 use super::peers::{Subject, subjects};
 use super::serving::Serving;
-use crate::run::{cargo, run, step};
+use crate::run::step;
 
 const ROUNDS: usize = 5;
 const SUBJECTS: [&str; 4] =
@@ -34,8 +34,6 @@ type Round = [f64; 3];
 
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn overload(root: &Path) -> anyhow::Result<()> {
-    let build = ["build", "--release", "--package", "mcplane-cli", "--target-dir", "target"];
-    step("release build", || run(&mut cargo(root, &build)))?;
     let campaign = Campaign::begin(root, "overload")?;
     let all = subjects().into_iter().filter(|subject| SUBJECTS.contains(&subject.name));
     let mut rows: Vec<(Subject, Vec<Round>)> = all.map(|subject| (subject, Vec::new())).collect();
@@ -73,7 +71,7 @@ fn load(
     let mut bench = Command::new("taskset");
     bench
         .current_dir(root)
-        .args(["--cpu-list", "1", "target/release/mcplane", "bench", "--no-floor"])
+        .args(["--cpu-list", "1", "target/dist/mcplane", "bench", "--no-floor"])
         .args(["--era", subject.client.as_str(), "--tool", subject.tool])
         .args(["--args", r#"{"message":"hello"}"#, "--settle", "1ms", "--warmup", "300ms"])
         .args(["--duration", &format!("{SECONDS}s"), "--pid", &serving.pid().to_string()])

@@ -74,7 +74,7 @@ impl Era {
     }
 }
 
-const FIXTURE: &str = "target/release/mcplane fixture";
+const FIXTURE: &str = "target/dist/mcplane fixture";
 
 /// Every gateway with every client that it serves. Paths are those seen from the workspace, so that
 /// the raw data names no machine's folders.
@@ -82,7 +82,7 @@ pub fn subjects() -> Vec<Subject> {
     use Era::{Legacy, Modern};
     let relay = |name, kind, era| Subject {
         command: words(&format!(
-            "target/release/mcplane __floor --relay{} --listen 127.0.0.1:18480 -- {FIXTURE}",
+            "target/dist/mcplane __floor --relay{} --listen 127.0.0.1:18480 -- {FIXTURE}",
             if kind == Kind::Lean { " --one-thread" } else { "" }
         )),
         url: "http://127.0.0.1:18480/mcp",
@@ -92,7 +92,7 @@ pub fn subjects() -> Vec<Subject> {
         let word = if upstream == Legacy { "legacy" } else { "modern" };
         Subject {
             command: words(&format!(
-                "target/release/mcplane serve --config bench/gateways/mcplane-{word}.toml"
+                "target/dist/mcplane serve --config bench/gateways/mcplane-{word}.toml"
             )),
             url: "http://127.0.0.1:18481/mcp",
             ..subject(name, Kind::Ours, client, upstream)

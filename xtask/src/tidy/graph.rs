@@ -16,7 +16,7 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("mcplane-fuzz-targets", &["mcplane", "mcplane-gateway", "mcplane-proto"]),
     ("mcplane-gateway", &["mcplane"]),
     ("mcplane-guide", &[]),
-    ("mcplane-icount", &["mcplane", "mcplane-proto"]),
+    ("mcplane-icount", &["mcplane", "mcplane-gateway", "mcplane-proto"]),
     ("mcplane-lab", &["mcplane-process", "mcplane-proto"]),
     ("mcplane-macros", &[]),
     ("mcplane-process", &[]),

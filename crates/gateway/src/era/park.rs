@@ -78,7 +78,8 @@ struct Question {
     is_told: bool,
 }
 
-/// The parked calls of one upstream, by their state.
+/// The parked calls of one upstream, by their state. The upstream that has its name after a reload
+/// goes on with them.
 #[derive(Default)]
 pub(crate) struct Parking {
     calls: Mutex<HashMap<String, Place>>,
@@ -311,7 +312,7 @@ impl Parked {
 impl Question {
     /// Whether it was asked on the connection that this worker has now.
     fn is_of(&self, worker: &Worker) -> bool {
-        self.worker.number == worker.number && self.life == worker.life()
+        std::ptr::eq(&raw const *self.worker, worker) && self.life == worker.life()
     }
 
     /// Tells the upstream the client's answer.

@@ -33,7 +33,7 @@ const QUESTIONS_MAX: usize = 256;
 pub(crate) struct Questions {
     /// Those to legacy clients: a task waits for the answer to each, or until it is withdrawn.
     asked: Mutex<AllAsked>,
-    pub(crate) parking: park::Parking,
+    pub(crate) parking: Arc<park::Parking>,
     pub(crate) completions: Completions,
     /// For what its upstream has sent and no client has received yet.
     memory: OnceLock<Budget>,
@@ -97,6 +97,11 @@ impl Of {
 }
 
 impl Questions {
+    /// Of an upstream whose clients may come back to these parked calls.
+    pub(crate) fn with(parking: Arc<park::Parking>) -> Self {
+        Self { parking, ..Self::default() }
+    }
+
     /// Charges what the upstream says to this budget from here on.
     pub(crate) fn charge_to(&self, memory: &Budget) {
         self.memory.get_or_init(|| memory.share(memory.max() / UPSTREAM_SHARE));

@@ -135,6 +135,7 @@ impl Pool {
         self.given_up.store(true, Ordering::Release);
         self.shared.tools.is_given_up();
         self.others().for_each(|other| other.is_given_up());
+        self.successor().into_iter().for_each(|successor| successor.is_given_up());
     }
 
     /// Lets a call wait, if there is room.

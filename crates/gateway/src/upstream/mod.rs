@@ -133,17 +133,20 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Starts the workers. Until they have told what they offer, the last good lists stand in.
+    /// Starts the workers. Until they have told what they offer, the last good lists stand in, or
+    /// those of the upstream `before` whose place it takes.
     pub(crate) fn start(
-        name: &str,
-        server: &Server,
+        (name, server): (&str, &Server),
         settings: &Settings,
         common: &Common,
+        before: Option<&Self>,
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
         let (heard_in, heard) = mpsc::channel(EVENTS_MAX);
         let times = Times::of(settings);
-        let pool = Pool::new(Arc::clone(&name), server.clone(), times, common, heard_in);
+        let pool_before = before.map(|before| &*before.pool);
+        let own = (Arc::clone(&name), server.clone());
+        let pool = Pool::new(own, times, common, pool_before, heard_in);
         let kept = common.store.as_ref().map(|store| store.load(&name, &identity(server)));
         let kept = match kept {
             Some(Loaded::Offer(offer)) => Some(*offer),
@@ -152,10 +155,14 @@ impl Upstream {
         if let Some(offer) = &kept {
             pool.shared.habits.remember(&offer.asking);
         }
+        let offer = match kept {
+            Some(offer) => Some(Arc::new(offer)),
+            None => before.and_then(|before| before.offer.load_full()),
+        };
         let upstream = Arc::new(Self {
             name,
             pool: Arc::clone(&pool),
-            offer: ArcSwapOption::from_pointee(kept),
+            offer: ArcSwapOption::new(offer),
             desired: Arc::clone(&common.desired),
             misnamed: ArcSwapOption::empty(),
             lists: Mutex::new(Kind::ALL.map(|kind| (kind, ListState::default()))),
@@ -166,6 +173,7 @@ impl Upstream {
         });
         tokio::spawn(Monitor::new(Arc::clone(&upstream), common).run(heard));
         pool.start();
+        before.inspect(|before| before.pool.make_way(&pool));
         upstream
     }
 

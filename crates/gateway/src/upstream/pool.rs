@@ -125,6 +125,8 @@ pub(crate) struct Shared {
     /// How its calls ended.
     pub(crate) tally: Arc<Tally>,
     pub(super) drain: Arc<Drain>,
+    /// The upstream that has its name since its settings have changed: calls that are late go there.
+    successor: Arc<OnceLock<Arc<Pool>>>,
 }
 
 /// How long the gateway's settings let things take.
@@ -152,23 +154,28 @@ impl Times {
 }
 
 impl Pool {
+    /// Of an upstream that may take the place of the one `before`.
     pub(crate) fn new(
-        name: Arc<str>,
-        settings: Server,
+        (name, settings): (Arc<str>, Server),
         times: Times,
         common: &Common,
+        before: Option<&Self>,
         heard: mpsc::Sender<WorkerEvent>,
     ) -> Arc<Self> {
+        let tools = before.map(|before| &before.shared.tools);
+        let tools = tools.filter(|tools| tools.have(&settings.tools.concurrency)).cloned();
+        let tools = tools.unwrap_or_else(|| Arc::new(Tools::new(&settings.tools.concurrency)));
+        let parking = before.map(|before| Arc::clone(&before.shared.questions.parking));
         let shared = Shared {
             name,
             times: Arc::new(ArcSwap::from_pointee(times)),
             starts: Arc::clone(&common.starts),
             connect: Arc::clone(&common.connect),
             seal: common.seal.clone(),
-            tools: Arc::new(Tools::new(&settings.tools.concurrency)),
+            tools,
             numbers: Arc::default(),
             heard,
-            questions: Arc::default(),
+            questions: Arc::new(Questions::with(parking.unwrap_or_default())),
             blame: Arc::default(),
             habits: Arc::new(Habits::new(&settings.tools.asks)),
             has_levels: Arc::default(),
@@ -176,6 +183,7 @@ impl Pool {
             refused: Arc::default(),
             tally: Arc::default(),
             drain: Arc::default(),
+            successor: Arc::default(),
         };
         Self::build(settings, Side::Own, shared)
     }
@@ -259,9 +267,12 @@ impl Pool {
     /// Takes a call on that belongs to this pool.
     pub(super) fn admit_here(self: &Arc<Self>, call: Arc<Call>) {
         if let Some(why) = self.closed.get() {
-            return match self.side {
-                Side::Own => call.fail(&Failure::Closing(why)),
-                Side::Legacy(_) | Side::Alone(_) => self.admit(call),
+            return match (&self.side, self.successor()) {
+                (Side::Own, Some(successor)) => successor.admit(call),
+                (Side::Own, None) => {
+                    call.fail(&Failure::Closing(why));
+                }
+                (Side::Legacy(_) | Side::Alone(_), _) => self.admit(call),
             };
         }
         if self.refuses(&call) {
@@ -411,6 +422,15 @@ impl Pool {
     /// How often a worker was given a call.
     pub(super) fn uses(&self) -> u64 {
         self.clock.load(Ordering::Relaxed)
+    }
+
+    /// Another upstream has its name from now on.
+    pub(crate) fn make_way(&self, successor: &Arc<Self>) {
+        let _ = self.shared.successor.set(Arc::clone(successor));
+    }
+
+    pub(super) fn successor(&self) -> Option<&Arc<Self>> {
+        self.shared.successor.get()
     }
 
     pub(crate) fn is_closing(&self) -> bool {

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 
 /// The tools of one upstream that have a limit of their own: mostly none.
 pub(crate) struct Tools {
+    limits: BTreeMap<String, u32>,
     /// The numbers of the tools, by the names that the upstream gives them.
     numbers: HashMap<String, usize>,
     turns: Mutex<Turns<Arc<Call>>>,
@@ -24,12 +25,21 @@ impl Tools {
     pub(super) fn new(limits: &BTreeMap<String, u32>) -> Self {
         let numbers = limits.keys().enumerate().map(|(number, tool)| (tool.clone(), number));
         let turns = Turns::new(limits.values().map(|max| *max as usize));
-        let numbers = numbers.collect();
-        Self { numbers, turns: Mutex::new(turns), given_up: AtomicBool::new(false) }
+        Self {
+            limits: limits.clone(),
+            numbers: numbers.collect(),
+            turns: Mutex::new(turns),
+            given_up: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn are_none(&self) -> bool {
         self.numbers.is_empty()
+    }
+
+    /// Whether these are the limits.
+    pub(super) fn have(&self, limits: &BTreeMap<String, u32>) -> bool {
+        self.limits == *limits
     }
 
     /// The number of a tool, if it has a limit.

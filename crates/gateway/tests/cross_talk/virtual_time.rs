@@ -75,7 +75,7 @@ fn run(clients: Era, (upstream, both): (Era, bool), first: u64) {
     assert!(wrongs.is_empty(), "{} of {schedules} schedules went wrong\n{shown}", wrongs.len());
     if only.is_none() && schedules >= SCHEDULES {
         let all = ["answered", "cancelled", "failed", "left", "questions answered"];
-        for what in all.into_iter().chain(["kills", "freezes", "poison"]) {
+        for what in all.into_iter().chain(["kills", "freezes", "poison", "reloads"]) {
             assert!(counts.get(what).is_some_and(|count| *count > 50), "too few: {what}");
         }
     }
@@ -89,9 +89,10 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
     let kills = if odd { dice.below(4) } else { 0 };
     let freezes = if odd && dice.percent(30) { 1 + dice.below(3) } else { 0 };
     let patient = dice.percent(40);
+    let reloads = if dice.percent(25) { 1 + dice.below(2) } else { 0 };
     let told = format!(
         "{} {:?}, {} workers of {} calls, queue {}, retry {}, {kills} kills, {freezes} freezes, \
-         patient {patient}, {} ask",
+         {reloads} reloads, patient {patient}, {} ask",
         server.mode.as_str(),
         server.policy,
         server.workers,
@@ -109,7 +110,8 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
         let upstreams =
             Upstreams { world: Arc::clone(world), era: upstream, both, seed, lag: dice.below(3) };
         let asks = sets_apart(&server, upstream, both);
-        let limit = workers_most(&server, clients, (upstream, both));
+        // The workers of before a reload end when their calls have.
+        let limit = workers_most(&server, clients, (upstream, both)) * (1 + reloads as usize);
         let expect = Expect {
             all: !odd
                 && patient
@@ -126,6 +128,7 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
         gateway.ready().await;
         let killer = tokio::spawn(kill(Arc::clone(world), dice.roll(), kills));
         let freezer = tokio::spawn(freeze(Arc::clone(world), dice.roll(), freezes));
+        let reload = reload(world, &gateway, dice.roll(), reloads);
         let all: Vec<_> = (0..2 + dice.below(4))
             .map(|number| {
                 let (world, service) = (Arc::clone(world), gateway.service());
@@ -142,6 +145,7 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
                 })
             })
             .collect();
+        reload.await;
         for one in all {
             one.await.unwrap();
         }
@@ -242,6 +246,20 @@ async fn freeze(world: Arc<World>, seed: u64, freezes: u64) {
         let longest = dice.one_of(&[20, 2_000, 40_000]);
         let time = Duration::from_millis(dice.below(longest));
         world.freeze_one(&mut dice, time);
+    }
+}
+
+/// Each time the server in the settings is another one.
+async fn reload(world: &World, gateway: &Gateway, seed: u64, reloads: u64) {
+    let mut dice = Dice::new(seed);
+    for number in 0..reloads {
+        sleep(Duration::from_millis(dice.below(40))).await;
+        let mut config = gateway.config();
+        let mut server = config.servers.get("it").unwrap().clone();
+        server.command = Some(format!("none-{number}").as_str().into());
+        config.servers.insert("it", server);
+        gateway.reload(config).await.unwrap();
+        world.count("reloads");
     }
 }
 
