@@ -20,7 +20,7 @@ use super::habits::{Habit, Habits, Name};
 use super::lane::Lane;
 use super::life::Asks;
 use super::owner::is_same;
-use super::pool::{Heard, Pool};
+use super::pool::{Pool, WorkerEvent};
 use super::sides::Side;
 use crate::catalog::Asking;
 use crate::config::{Mode, Server, Speaks};
@@ -140,7 +140,7 @@ impl Pool {
         {
             let is_news = name(call).is_some_and(|name| self.shared.asker.habits().went_well(name));
             if is_news {
-                self.tell_of(Heard::Asks);
+                self.tell_of(WorkerEvent::Asks);
             }
         }
     }
@@ -161,7 +161,7 @@ impl Drive<'_> {
             is_news |= name(call).is_some_and(|name| asker.habits().asked(name, is_certain));
         }
         if is_news {
-            self.pool.tell_of(Heard::Asks);
+            self.pool.tell_of(WorkerEvent::Asks);
         }
     }
 

@@ -11,7 +11,7 @@ use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::{ExitReport, mask_urls};
 
 use super::loss;
-use super::pool::{Heard, Pool};
+use super::pool::{Pool, WorkerEvent};
 use crate::catalog::Kind;
 use crate::config::Size;
 
@@ -211,7 +211,7 @@ impl Pool {
     /// Something went wrong.
     pub(crate) fn failed(self: &Arc<Self>, cause: Cause) {
         let cause = Arc::new(cause);
-        self.hear(Heard::Notice(Notice::Failed(Arc::clone(&cause))));
+        self.hear(WorkerEvent::Notice(Notice::Failed(Arc::clone(&cause))));
         self.status.failed(cause);
     }
 }

@@ -29,7 +29,7 @@ use super::listening::Listening;
 use super::loss;
 use super::owner;
 use super::place::Place;
-use super::pool::{Heard, Pool};
+use super::pool::{Pool, WorkerEvent};
 use super::voices::Voices;
 use super::worker::{Command, State, Waiting, Worker, unavailable};
 use crate::clock;
@@ -376,7 +376,7 @@ impl<'a> Drive<'a> {
         if self.leave_at.is_none() {
             self.worker.set_state(State::Healthy);
         }
-        self.pool.hear(Heard::Ready(Arc::clone(self.worker)));
+        self.pool.hear(WorkerEvent::Ready(Arc::clone(self.worker)));
     }
 
     /// A request was lost on its way over HTTP.
@@ -392,7 +392,7 @@ impl<'a> Drive<'a> {
                 self.was_well(&call);
                 if self.losses.is_due(now) {
                     let notice = Notice::Lost(call.method, loss::for_operators(&error));
-                    self.pool.hear(Heard::Notice(notice));
+                    self.pool.hear(WorkerEvent::Notice(notice));
                 }
                 let error = loss::answer(&error, &self.pool.shared.name);
                 call.fail(&Failure::Transport(error));

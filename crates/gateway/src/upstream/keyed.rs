@@ -10,7 +10,7 @@ use super::call::Call;
 use super::greeting::Client;
 use super::keys::{Full, Keys};
 use super::lane::Lane;
-use super::pool::{Heard, LEAVE_TIME, Pool};
+use super::pool::{LEAVE_TIME, Pool, WorkerEvent};
 use super::worker::Worker;
 use crate::clock;
 use crate::config::Mode;
@@ -85,7 +85,7 @@ impl Pool {
         match spare {
             Some(spare) => {
                 let _ = spare.lane.set(Arc::clone(&lane));
-                self.hear(Heard::Taken(Arc::clone(&spare)));
+                self.hear(WorkerEvent::Taken(Arc::clone(&spare)));
                 let _ = lane.add(&spare);
             }
             None => self.add_worker(&lane, None),

@@ -16,7 +16,7 @@ use super::Upstream;
 use super::cause::Notice;
 use super::drive::{Drive, Tag, request};
 use super::monitor::jittered;
-use super::pool::Heard;
+use super::pool::WorkerEvent;
 use super::worker::Worker;
 use crate::clock;
 
@@ -54,7 +54,7 @@ impl Drive<'_> {
         let call = request(Method::Listen, params, PROBE_TIMEOUT);
         self.listening.opening = self.session.call(now, &call, Tag::Listen, &mut self.out).ok();
         if self.listening.opening.is_none() {
-            self.pool.hear(Heard::ListenEnded(Arc::clone(self.worker), false));
+            self.pool.hear(WorkerEvent::ListenEnded(Arc::clone(self.worker), false));
         }
     }
 
@@ -67,7 +67,7 @@ impl Drive<'_> {
             self.session.cancel(before, "another one takes its place", &mut self.out);
         }
         self.worker.is_told.store(true, Ordering::Relaxed);
-        self.pool.hear(Heard::Listening(Arc::clone(self.worker)));
+        self.pool.hear(WorkerEvent::Listening(Arc::clone(self.worker)));
         if let Some(next) = self.listening.next.take() {
             self.listen(clock::now(), &next);
         }
@@ -84,7 +84,7 @@ impl Drive<'_> {
             // The one that is opened again is for what is wanted then.
             listening.next = None;
             let is_refused = was_opening && refuses;
-            self.pool.hear(Heard::ListenEnded(Arc::clone(self.worker), is_refused));
+            self.pool.hear(WorkerEvent::ListenEnded(Arc::clone(self.worker), is_refused));
         }
     }
 }

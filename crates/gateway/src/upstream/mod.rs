@@ -76,7 +76,7 @@ use cause::{FailedList, Notice};
 use keyed::Key;
 use lists::ListState;
 use monitor::Monitor;
-use pool::{Heard, Pool, Times};
+use pool::{Pool, Times, WorkerEvent};
 use start::Connect;
 use status::Phase;
 
@@ -232,7 +232,7 @@ impl Upstream {
             || self.stale_at.compare_exchange(at, NEVER, Ordering::Relaxed, Ordering::Relaxed);
         // Whoever comes first has it done for all.
         if is_stale && swap().is_ok() {
-            self.pool.hear(Heard::Stale);
+            self.pool.hear(WorkerEvent::Stale);
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant as Moment, sleep_until};
 use super::cause::{Cause, FailedList, Notice};
 use super::listening::Listens;
 use super::lists::{self, Reading, Step};
-use super::pool::Heard;
+use super::pool::WorkerEvent;
 use super::worker::Worker;
 use super::{Common, Upstream, UpstreamEvent, identity, subscriptions, tell};
 use crate::catalog::{Changes, Kind, Offer, Store};
@@ -66,7 +66,7 @@ impl Monitor {
         }
     }
 
-    pub(super) async fn run(mut self, mut events: mpsc::Receiver<Heard>) {
+    pub(super) async fn run(mut self, mut events: mpsc::Receiver<WorkerEvent>) {
         loop {
             let at = self.due.as_ref().map_or_else(Moment::now, |(at, _)| *at);
             tokio::select! {
@@ -87,17 +87,17 @@ impl Monitor {
         }
     }
 
-    fn handle(&mut self, event: Heard) {
+    fn handle(&mut self, event: WorkerEvent) {
         match event {
-            Heard::Ready(worker) => {
+            WorkerEvent::Ready(worker) => {
                 self.upstream.tell_all(&worker);
                 // Every worker runs the same program: one list will do.
                 if !self.upstream.is_fresh() || self.failures > 0 {
                     self.want(Duration::ZERO, worker);
                 }
             }
-            Heard::Taken(worker) => self.upstream.tell_all(&worker),
-            Heard::ListsChanged(worker, method) => {
+            WorkerEvent::Taken(worker) => self.upstream.tell_all(&worker),
+            WorkerEvent::ListsChanged(worker, method) => {
                 self.announced.tools |= method == Method::ToolsListChanged;
                 self.announced.prompts |= method == Method::PromptsListChanged;
                 self.announced.resources |= method == Method::ResourcesListChanged;
@@ -105,28 +105,28 @@ impl Monitor {
                 let pause = GATHER.saturating_mul(1 << self.unfounded.min(16));
                 self.want(pause.min(GATHER_MAX), worker);
             }
-            Heard::Stale => match self.upstream.pool.reader() {
+            WorkerEvent::Stale => match self.upstream.pool.reader() {
                 Some(worker) => self.want(Duration::ZERO, worker),
                 None => self.upstream.fresh_for(Some(lists::FRESH_MIN)),
             },
-            Heard::Listening(worker) => {
+            WorkerEvent::Listening(worker) => {
                 // What changed while nobody listened is in the lists only.
                 if self.listens.began(&worker) {
                     self.want(Duration::ZERO, worker);
                 }
             }
-            Heard::ListenEnded(worker, is_refused) => {
+            WorkerEvent::ListenEnded(worker, is_refused) => {
                 if let Some(notice) = self.listens.ended(&self.upstream, &worker, is_refused) {
                     self.notice(notice);
                 }
             }
-            Heard::Notice(notice) => self.notice(notice),
-            Heard::Asks => {
+            WorkerEvent::Notice(notice) => self.notice(notice),
+            WorkerEvent::Asks => {
                 if self.reading.is_none() && self.failures == 0 && self.upstream.is_fresh() {
                     self.keep();
                 }
             }
-            Heard::Updated(worker, uri) => {
+            WorkerEvent::Updated(worker, uri) => {
                 let key = subscriptions::key_of(&worker);
                 tell(
                     &self.events,

@@ -11,7 +11,7 @@ use mcplane::server::relay::Caller;
 use super::call::Call;
 use super::cause::Broken;
 use super::drive::{Drive, End, Tag};
-use super::pool::Heard;
+use super::pool::WorkerEvent;
 use crate::era::declined::Declined;
 use crate::failure::Failure;
 use crate::{clock, era};
@@ -139,7 +139,7 @@ impl Drive<'_> {
             Method::ResourcesUpdated => {
                 if let Some(uri) = message.text(Part::Uri) {
                     let worker = Arc::clone(self.worker);
-                    self.pool.hear(Heard::Updated(worker, uri.into_owned()));
+                    self.pool.hear(WorkerEvent::Updated(worker, uri.into_owned()));
                 }
             }
             Method::ElicitationComplete => {
@@ -148,7 +148,7 @@ impl Drive<'_> {
             Method::ToolsListChanged
             | Method::PromptsListChanged
             | Method::ResourcesListChanged => {
-                self.pool.hear(Heard::ListsChanged(Arc::clone(self.worker), method));
+                self.pool.hear(WorkerEvent::ListsChanged(Arc::clone(self.worker), method));
             }
             _ => {}
         }

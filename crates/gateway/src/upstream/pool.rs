@@ -46,7 +46,7 @@ const TIMEOUTS_MAX: u32 = 3;
 pub(super) const LEAVE_TIME: Duration = Duration::from_secs(5);
 
 /// What the upstream's task must know of.
-pub(crate) enum Heard {
+pub(crate) enum WorkerEvent {
     Ready(Arc<Worker>),
     /// A spare worker has got a client.
     Taken(Arc<Worker>),
@@ -113,7 +113,7 @@ pub(crate) struct Shared {
     pub(crate) seal: Seal,
     pub(crate) tools: Arc<Tools>,
     numbers: Arc<AtomicUsize>,
-    heard: mpsc::Sender<Heard>,
+    heard: mpsc::Sender<WorkerEvent>,
     pub(crate) questions: Arc<Questions>,
     pub(super) blame: Arc<Blame>,
     pub(super) asker: Arc<Asker>,
@@ -161,7 +161,7 @@ impl Pool {
         times: Times,
         common: &Common,
         before: Option<&Self>,
-        heard: mpsc::Sender<Heard>,
+        heard: mpsc::Sender<WorkerEvent>,
     ) -> Arc<Self> {
         let tools = before.map(|before| &before.shared.tools);
         let tools = tools.filter(|tools| tools.have(&settings.tools.concurrency)).cloned();
@@ -351,8 +351,8 @@ impl Pool {
         }
     }
 
-    pub(crate) fn hear(self: &Arc<Self>, heard: Heard) {
-        if let Heard::Ready(worker) = &heard {
+    pub(crate) fn hear(self: &Arc<Self>, heard: WorkerEvent) {
+        if let WorkerEvent::Ready(worker) = &heard {
             if let Some(peer) = worker.peer.load_full() {
                 self.learned.met(&peer);
             }
@@ -366,9 +366,9 @@ impl Pool {
         self.tell_of(heard);
     }
 
-    pub(super) fn tell_of(&self, heard: Heard) {
+    pub(super) fn tell_of(&self, heard: WorkerEvent) {
         let heard = self.word(heard);
-        let is_vital = !matches!(heard, Heard::Updated(..) | Heard::Notice(_));
+        let is_vital = !matches!(heard, WorkerEvent::Updated(..) | WorkerEvent::Notice(_));
         super::tell(&self.shared.heard, heard, is_vital);
     }
 

@@ -16,7 +16,7 @@ use mcplane::proto::version::Revision;
 
 use super::call::Call;
 use super::cause::Spared;
-use super::pool::{Heard, LEAVE_TIME, Pool};
+use super::pool::{LEAVE_TIME, Pool, WorkerEvent};
 use super::worker::{Worker, is_modern};
 use crate::clock;
 use crate::config::{Server, Speaks};
@@ -251,7 +251,7 @@ impl Pool {
 
     /// What the upstream's task is told: lists are the own pool's to read, from a worker that speaks for
     /// the gateway.
-    pub(super) fn word(&self, heard: Heard) -> Heard {
+    pub(super) fn word(&self, heard: WorkerEvent) -> WorkerEvent {
         let pool = self.side.beside().map(Weak::upgrade);
         let is_other = |worker: &Worker| pool.is_some() || worker.greeting.client().is_some();
         let reads = || match &pool {
@@ -259,9 +259,9 @@ impl Pool {
             None => self.reader(),
         };
         let heard = match heard {
-            Heard::Ready(worker) if is_other(&worker) => Heard::Taken(worker),
-            Heard::ListsChanged(worker, method) if is_other(&worker) => {
-                Heard::ListsChanged(reads().unwrap_or(worker), method)
+            WorkerEvent::Ready(worker) if is_other(&worker) => WorkerEvent::Taken(worker),
+            WorkerEvent::ListsChanged(worker, method) if is_other(&worker) => {
+                WorkerEvent::ListsChanged(reads().unwrap_or(worker), method)
             }
             heard => heard,
         };

@@ -12,7 +12,7 @@ use tokio::time::{sleep, sleep_until};
 
 use super::cause::{Broken, Cause, Notice};
 use super::drive::{Drive, End, UNREAD_BYTES_MAX};
-use super::pool::{Heard, Pool};
+use super::pool::{Pool, WorkerEvent};
 use super::start::Connected;
 use super::worker::{Command, State, Worker, unavailable};
 use crate::clock;
@@ -109,7 +109,7 @@ impl Supervisor {
             };
             if !was_ready && let Some(spared) = pool.is_done_without(is_verdict(&cause)) {
                 if let Some(spared) = spared {
-                    pool.hear(Heard::Notice(Notice::Without(spared, Arc::new(cause))));
+                    pool.hear(WorkerEvent::Notice(Notice::Without(spared, Arc::new(cause))));
                 }
                 return;
             }
