@@ -146,11 +146,9 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
             })
             .collect();
         reload.await;
-        for one in all {
+        for one in all.into_iter().chain([killer, freezer]) {
             one.await.unwrap();
         }
-        killer.await.unwrap();
-        freezer.await.unwrap();
         // Longer than a call may take, or than one stays parked.
         let parks = (clients, upstream) == (Era::Modern, Era::Legacy);
         let patience = Duration::from_secs(if parks { 11 * 60 } else { 50 });
