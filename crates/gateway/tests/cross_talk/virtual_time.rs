@@ -17,7 +17,8 @@ use crate::plan::{Dice, Ending};
 use crate::upstream::Upstreams;
 use crate::world::World;
 
-/// Schedules of one test, unless `CROSS_TALK_SCHEDULES` says another number.
+/// Schedules of one test, unless `CROSS_TALK_SCHEDULES` says another number. `CROSS_TALK_SKIP` leaves so
+/// many out before them.
 const SCHEDULES: u64 = 500;
 
 #[test]
@@ -50,6 +51,7 @@ fn run(clients: Era, (upstream, both): (Era, bool), first: u64) {
     let number = |name| std::env::var(name).ok().map(|number| number.parse::<u64>().unwrap());
     let only = number("CROSS_TALK_SEED");
     let schedules = number("CROSS_TALK_SCHEDULES").unwrap_or(SCHEDULES);
+    let first = first + number("CROSS_TALK_SKIP").unwrap_or(0);
     let range = first..first + schedules;
     let seeds = match only {
         Some(seed) if range.contains(&seed) => seed..seed + 1,
