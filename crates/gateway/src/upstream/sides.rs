@@ -127,6 +127,9 @@ impl Pool {
                 call.fail(&Failure::Closing("it has ended"));
             }
             None => {
+                if call.life().is_resumed() {
+                    return self.admit_here(call);
+                }
                 let legacy = self.for_legacy(call.revision);
                 let pool = legacy.as_ref().unwrap_or(self);
                 match pool.for_asking(&call) {
@@ -176,7 +179,7 @@ impl Pool {
     /// there.
     pub(super) fn sort(self: &Arc<Self>) {
         if self.learned.prefers_modern() {
-            let legacy = |_, call: &Call| !is_modern(call.revision);
+            let legacy = |_, call: &Call| !is_modern(call.revision) && !call.life().is_resumed();
             self.lanes().iter().flat_map(|lane| lane.extract(legacy)).for_each(|call| {
                 self.admit(call);
             });

@@ -148,6 +148,11 @@ impl<P: Parts> Life<P> {
         }
     }
 
+    /// Whether it goes on with what a modern upstream asked, which no legacy one can take up.
+    pub(super) const fn is_resumed(&self) -> bool {
+        !self.retry.is_empty()
+    }
+
     /// How often it was sent.
     pub(crate) const fn sends(&self) -> u8 {
         self.sends
