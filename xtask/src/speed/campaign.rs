@@ -24,11 +24,16 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// A campaign of today, with mcplane as it is shipped. What one before it did not finish is gone.
-    pub fn begin(root: &Path, name: &'static str) -> anyhow::Result<Self> {
+    /// Builds mcplane as it is shipped, and begins a campaign of today.
+    pub fn with_build(root: &Path, name: &'static str) -> anyhow::Result<Self> {
         let build = ["build", "--profile", "dist", "--package", "mcplane-cli"];
         let build = [&build[..], &["--target-dir", "target"]].concat();
         step("build of what is shipped", || run(&mut cargo(root, &build)))?;
+        Self::begin(root, name)
+    }
+
+    /// A campaign of today. What one before it did not finish is gone.
+    fn begin(root: &Path, name: &'static str) -> anyhow::Result<Self> {
         let rough = root.join("target/speed").join(name);
         if rough.exists() {
             fs::remove_dir_all(&rough)?;

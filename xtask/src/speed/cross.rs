@@ -91,7 +91,7 @@ type Seen = [f64; 2];
 
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn cross(root: &Path) -> anyhow::Result<()> {
-    let campaign = Campaign::begin(root, "cross")?;
+    let campaign = Campaign::with_build(root, "cross")?;
     let server = format!(
         "target/dist/mcplane fixture --workers {CONNECTIONS} --transport http --accept-rate 0 \
          --listen {}",

@@ -52,7 +52,7 @@ struct Row {
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn gateway(root: &Path, rounds: usize) -> anyhow::Result<()> {
     let missing = step("packages of the peers", || Ok(install(root)))?;
-    let campaign = Campaign::begin(root, "gateway")?;
+    let campaign = Campaign::with_build(root, "gateway")?;
     let mut rows = rows();
     for row in &mut rows {
         let missed = missing.iter().find(|(package, _)| *package == row.subject.package);

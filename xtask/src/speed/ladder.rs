@@ -38,7 +38,7 @@ type Rungs = [[(Vec<[f64; 3]>, f64); IN_FLIGHT.len()]; WORKERS.len()];
 
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn ladder(root: &Path) -> anyhow::Result<()> {
-    let campaign = Campaign::begin(root, "ladder")?;
+    let campaign = Campaign::with_build(root, "ladder")?;
     let mut found: Vec<Rungs> = WORK.iter().map(|_| Rungs::default()).collect();
     for round in 0..ROUNDS {
         for (work, rungs) in WORK.iter().zip(&mut found) {

@@ -77,7 +77,7 @@ pub fn speed(root: &Path, rounds: usize, over: Over) -> anyhow::Result<()> {
         Over::Stdio => over_stdio(),
         Over::Http => over_http(),
     };
-    let campaign = Campaign::begin(root, if over == Over::Http { "http" } else { "stdio" })?;
+    let campaign = Campaign::with_build(root, if over == Over::Http { "http" } else { "stdio" })?;
     let mut figures = vec![Vec::new(); servers.len() * 2];
     for round in 0..rounds {
         let mut order: Vec<usize> = (0..servers.len()).collect();

@@ -34,7 +34,7 @@ type Round = [f64; 3];
 
 /// Measures and writes `bench/results/<date>-<host>/`.
 pub fn overload(root: &Path) -> anyhow::Result<()> {
-    let campaign = Campaign::begin(root, "overload")?;
+    let campaign = Campaign::with_build(root, "overload")?;
     let all = subjects().into_iter().filter(|subject| SUBJECTS.contains(&subject.name));
     let mut rows: Vec<(Subject, Vec<Round>)> = all.map(|subject| (subject, Vec::new())).collect();
     for round in 0..ROUNDS {

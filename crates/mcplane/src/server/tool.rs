@@ -113,7 +113,7 @@ impl Tool {
         name: &str,
         handler: Handler<Arguments, Result<CallToolResult, Failure>>,
     ) -> Self {
-        let input = object_schema(schemars::schema_for!(A));
+        let input = object_schema::<A>();
         let takes_object = input.is_some();
         // What is not an object is replaced or refused before anybody sees it.
         let input = input.unwrap_or_else(|| RawValue::NULL.to_owned());
@@ -313,16 +313,18 @@ impl Arguments {
 }
 
 /// The schema of an argument type, which must be an object: `()` and the like become one.
-fn object_schema(mut schema: schemars::Schema) -> Option<Box<RawValue>> {
+/// A `$schema` is the type's own, if it has one.
+fn object_schema<A: JsonSchema>() -> Option<Box<RawValue>> {
+    let mut settings = schemars::generate::SchemaSettings::draft2020_12();
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<A>();
     let is_object = schema.get("type").is_some_and(|kind| kind == "object");
     let is_open = schema.as_object().is_some_and(|object| !object.contains_key("type"))
         && (schema.get("properties").is_some() || schema.get("$ref").is_some());
     if !is_object && !is_open {
         return None;
     }
-    for noise in ["title", "$schema"] {
-        schema.remove(noise);
-    }
+    schema.remove("title");
     schema.insert("type".into(), "object".into());
     to_raw_value(&schema).ok()
 }
