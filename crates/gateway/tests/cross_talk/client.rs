@@ -501,7 +501,12 @@ impl Open {
     /// The owner of a cancelled call hears of it at once; one that waited is never sent.
     fn check_cancelled(&self, at: Instant, client: &Client) {
         let trace = client.world.trace(&self.planned.plan.tag);
-        if !client.script.expect.instant || self.planned.plan.asks() || trace.began.len() > 1 {
+        // Whoever leaves may come back to a call that was asked something, for itself or another one.
+        let may_be_away = match client.script.leaves {
+            Some(_) => client.calls.iter().any(|call| call.planned.plan.asks()),
+            None => self.planned.plan.asks(),
+        };
+        if !client.script.expect.instant || may_be_away || trace.began.len() > 1 {
             return;
         }
         let Some(began) = trace.began.first() else { return };

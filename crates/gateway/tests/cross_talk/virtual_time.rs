@@ -120,7 +120,9 @@ fn schedule(world: &Arc<World>, seed: u64, clients: Era, (upstream, both): (Era,
                 && server.mode == Mode::PerSession
                 && server.calls_limit() == 1
                 && is_roomy(&server),
-            calm: kills == 0 && !odd && is_roomy(&server),
+            // What was asked for a call that is cancelled then is asked again after a while, which a
+            // worker of before a reload may not have.
+            calm: kills == 0 && !odd && is_roomy(&server) && (reloads == 0 || patient),
             instant: freezes == 0,
             // A first question that may be several clients' has their calls sent again.
             retry: server.retry || asks,
