@@ -2,10 +2,9 @@
 
 use mcplane::transport::http::server::{ConnectionLimits, Endpoint, serve};
 use mcplane::transport::listen::{Limits, Listener};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::{CALL_MODERN, Done, run, server};
+use crate::{CALL_MODERN, Done, exchange, run, server};
 
 pub(crate) fn calls(times: u64) -> Done {
     run(async {
@@ -24,20 +23,6 @@ pub(crate) fn calls(times: u64) -> Done {
         )
         .into_bytes();
         request.extend_from_slice(CALL_MODERN);
-        let mut answer = vec![0; 64 * 1024];
-        for _ in 0..times {
-            stream.write_all(&request).await?;
-            let mut len = 0;
-            loop {
-                len += stream.read(answer.get_mut(len..).unwrap_or_default()).await?;
-                let so_far = answer.get(..len).unwrap_or_default();
-                assert!(len > 0, "the server has ended");
-                if so_far.ends_with(b"}") {
-                    assert!(so_far.starts_with(b"HTTP/1.1 200 "));
-                    break;
-                }
-            }
-        }
-        Ok(())
+        exchange(stream.split(), &request, (b"HTTP/1.1 200 ", b"}"), times).await
     })
 }

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use mcplane::transport::{Transport, memory};
 use mcplane::{Context, Server, Service, Tool};
 use mcplane_proto::Message as Line;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// How a scenario ends.
 type Done = Result<(), Box<dyn std::error::Error>>;
@@ -89,23 +89,31 @@ fn run(what: impl Future<Output = Done>) -> Done {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(what)
 }
 
-/// Has a service answer a call and back, in memory, as often as was asked for, one in flight.
+/// Has a service answer a call and back, in memory, as often as was asked for.
 async fn call(service: Service, call: &[u8], times: u64) -> Done {
     let (near, far) = memory::pair();
     tokio::spawn(async move { service.serve(far).await });
-    let (mut reader, mut writer) = near.open()?;
+    exchange(near.open()?, &[call, b"\n"].concat(), (b"{", b"}\n"), times).await
+}
+
+/// Sends a request and reads the answer, which begins and ends so, as often as was asked for, one in
+/// flight.
+async fn exchange(
+    (mut reader, mut writer): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
+    request: &[u8],
+    (begin, end): (&[u8], &[u8]),
+    times: u64,
+) -> Done {
     let mut answer = vec![0; memory::BUFFER_BYTES];
     for _ in 0..times {
-        writer.write_all(call).await?;
-        writer.write_all(b"\n").await?;
-        loop {
+        writer.write_all(request).await?;
+        let (mut is_first, mut is_last) = (true, false);
+        while !is_last {
             let len = reader.read(&mut answer).await?;
-            let end = answer.get(..len).unwrap_or_default();
+            let part = answer.get(..len).unwrap_or_default();
             assert!(len > 0, "the server has ended");
-            if end.ends_with(b"\n") {
-                assert!(end.ends_with(b"}\n"));
-                break;
-            }
+            assert!(!is_first || part.starts_with(begin), "{}", String::from_utf8_lossy(part));
+            (is_first, is_last) = (false, part.ends_with(end));
         }
     }
     Ok(())
