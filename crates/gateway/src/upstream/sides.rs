@@ -127,10 +127,7 @@ impl Pool {
                 call.fail(&Failure::Closing("it has ended"));
             }
             None => {
-                if call.life().is_resumed() {
-                    return self.admit_here(call);
-                }
-                let legacy = self.for_legacy(call.revision);
+                let legacy = self.for_legacy(&call);
                 let pool = legacy.as_ref().unwrap_or(self);
                 match pool.for_asking(&call) {
                     Some(alone) => alone.admit_here(call),
@@ -140,15 +137,21 @@ impl Pool {
         }
     }
 
-    /// Where a client of this revision is served, unless that is here.
-    fn for_legacy(self: &Arc<Self>, revision: Revision) -> Option<Arc<Self>> {
-        if is_modern(revision) || !self.learned.prefers_modern() {
+    /// Where a call is served whose client is of the older era, unless that is here.
+    fn for_legacy(self: &Arc<Self>, call: &Call) -> Option<Arc<Self>> {
+        if !self.belongs_elsewhere(call) {
             return None;
         }
         self.beside(&self.legacy, || {
             let settings = Server { revision: Speaks::Legacy, ..self.settings.clone() };
             self.sibling(settings, Side::Legacy(Arc::downgrade(self)))
         })
+    }
+
+    /// Whether a call is for a worker of the older era beside this one. What this upstream has asked in
+    /// it already, no other worker can take up.
+    fn belongs_elsewhere(&self, call: &Call) -> bool {
+        !is_modern(call.revision) && self.learned.prefers_modern() && !call.life().is_resumed()
     }
 
     /// A pool beside this one, which is made if there is none; `None` while there is to be none.
@@ -179,8 +182,8 @@ impl Pool {
     /// there.
     pub(super) fn sort(self: &Arc<Self>) {
         if self.learned.prefers_modern() {
-            let legacy = |_, call: &Call| !is_modern(call.revision) && !call.life().is_resumed();
-            self.lanes().iter().flat_map(|lane| lane.extract(legacy)).for_each(|call| {
+            let elsewhere = |_, call: &Call| self.belongs_elsewhere(call);
+            self.lanes().iter().flat_map(|lane| lane.extract(elsewhere)).for_each(|call| {
                 self.admit(call);
             });
         }
