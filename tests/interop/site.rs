@@ -9,7 +9,7 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -50,7 +50,11 @@ impl Site {
     /// Starts a gateway. `servers` are the settings of what is behind it.
     pub(crate) fn gateway(servers: &str) -> Self {
         let name = thread::current().name().unwrap_or("gateway").replace("::", "-");
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{name}-{}", LAST.fetch_add(1, Ordering::Relaxed));
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gateways").join(name);
+        // What a run before this one has learned may be of another server.
+        drop(fs::remove_dir_all(&folder));
         fs::create_dir_all(&folder).unwrap();
         // Python may need half a minute to start on a busy machine.
         let own = format!("accept_rate = 0\nready = \"600s\"\nstate_dir = {folder:?}\n");
