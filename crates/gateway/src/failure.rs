@@ -13,8 +13,12 @@ use mcplane::proto::version::{Era, Revision};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::frontend::NO_SESSION;
-use crate::settle::{Outcome, Refusal};
+use crate::outcome::{Outcome, Refusal};
+
+/// What a client is told that comes without a session to a server with a worker for each.
+pub(crate) const NO_SESSION: &str = "each client has a worker of its own here, and this request has \
+    neither a session nor a principal: begin with `initialize`, authenticate, or set mode = \
+    \"shared\" or \"exclusive\" for the server";
 
 /// Why a request ends without a result. Its text is what the client reads.
 #[derive(Clone, Debug, Error)]

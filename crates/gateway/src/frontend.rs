@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::catalog::{Changes, Kind, Naming, Route, Server, Snapshot};
 use crate::config::Mode;
 use crate::desired::{Client, Desired};
+use crate::failure::NO_SESSION;
 use crate::settle::Tally;
 use crate::upstream::Upstream;
 use crate::upstream::keyed::Key;
@@ -156,11 +157,6 @@ impl Frontend {
         Client { frontend: self.server.clone(), caller: caller.clone() }
     }
 }
-
-/// What a client is told that comes without a session to a server with a worker for each.
-pub(crate) const NO_SESSION: &str = "each client has a worker of its own here, and this request has \
-    neither a session nor a principal: begin with `initialize`, authenticate, or set mode = \
-    \"shared\" or \"exclusive\" for the server";
 
 impl View {
     /// Where a tool or prompt goes that is in no list: to the server itself, at its own frontend.

@@ -3,7 +3,7 @@
 //! # Layout, in reading order
 //!
 //! * `pipeline` — the path of a request, from top to bottom; `settle` — the way back.
-//! * `failure` — why a request ends without a result.
+//! * `outcome` — how a request ended; `failure` — why without a result.
 //! * [`config`] — what to serve: the model, reading it, importing it, watching it.
 //! * `gateway` — the whole: starting, changing while it runs, ending.
 //! * [`listen`] — where clients come in, and how they find the way.
@@ -26,6 +26,7 @@ mod failure;
 mod frontend;
 mod gateway;
 pub mod listen;
+mod outcome;
 mod pipeline;
 mod private;
 mod settle;

@@ -21,14 +21,15 @@ use crate::era::park::Resumed;
 use crate::era::replay;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, View};
-use crate::settle::{Outcome, Reply, To, Way, settle};
+use crate::outcome::Outcome;
+use crate::settle::{Reply, Tally, Way, settle};
 use crate::upstream::call::{Call, Known};
 use crate::upstream::pool::Pool;
 
 impl Relay for Frontend {
     /// One request: answered from the catalog, or put on its way to a worker.
     fn request(&self, request: Relayed, out: &mut Output) -> Option<Arc<dyn Cancel>> {
-        let (view, own) = (self.view(), To::Gateway(&self.tally));
+        let (view, own) = (self.view(), &*self.tally);
         // answer   lists come from the catalog
         if let Some(kind) = Kind::of(request.method()) {
             view.upstreams.iter().for_each(|upstream| upstream.asked());
@@ -63,7 +64,7 @@ impl Relay for Frontend {
         let retry = match replay::reopen(pool, &request) {
             Ok(retry) => retry,
             Err(failure) => {
-                return refuse(request, &failure, To::Upstream(&pool.shared), out);
+                return refuse(request, &failure, &pool.shared.tally, out);
             }
         };
         // limit    calls of a tool with a limit of its own take turns
@@ -199,7 +200,7 @@ fn limited(pool: &Pool, request: &Relayed, route: &Route) -> Option<usize> {
 fn refuse(
     request: Relayed,
     failure: &Failure,
-    to: To<'_>,
+    to: &Tally,
     out: &mut Output,
 ) -> Option<Arc<dyn Cancel>> {
     out.error(Some(request.id_json()), &failure.object());

@@ -4,115 +4,19 @@
 //! Events go to `tracing`, target `mcplane::call`. While nobody subscribes, that is one atomic load: no
 //! clock is read and no text is made.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use mcplane::proto::error::{Code, ErrorObject, Fault};
-use mcplane::proto::message::{self, Kind, Message, Part};
+use mcplane::proto::error::ErrorObject;
+use mcplane::proto::message::{self, Part};
 use mcplane::server::relay::Relayed;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tracing::Level;
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::upstream::pool::Shared;
-
-/// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// With a result, or with what its upstream wants to know first.
-    Answered,
-    /// With a result that says that the tool has failed.
-    ToolError,
-    /// With an error, and whose fault it is.
-    Error(Code, Fault),
-    /// It was not sent to its upstream.
-    Refused(Refusal),
-    /// Its upstream did not answer in time.
-    TimedOut,
-    /// Its client cancelled it.
-    Cancelled,
-    /// Its worker died before it had answered.
-    Lost,
-}
-
-/// Why a request was not sent to an upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// It asks for something that does not exist, or is malformed.
-    Unknown,
-    /// Its `requestState` is not one of this gateway, for this request.
-    State,
-    /// Every worker and the queue are full.
-    Full,
-    /// Its client already has its share of the queue.
-    Share,
-    /// No worker runs.
-    NoWorker,
-    /// It waited for a worker, or for its turn, for too long.
-    Waited,
-    /// Calls like it have ended their worker's process.
-    Blamed,
-    /// Its upstream or its session is closing.
-    Closing,
-    /// It belongs to no session, and each session has workers of its own.
-    NoSession,
-    /// The revision of its upstream does not have its method.
-    Method,
-}
-
-impl Outcome {
-    /// The outcome of an upstream's answer.
-    pub(crate) fn of(answer: &Message) -> Self {
-        #[derive(Deserialize)]
-        struct Coded {
-            code: i64,
-        }
-        match answer.kind() {
-            Kind::ErrorResponse => {
-                let coded = answer.part(Part::Error).map(serde_json::from_slice::<Coded>);
-                let code = coded.and_then(Result::ok).map(|coded| Code(coded.code));
-                let code = code.unwrap_or(Code::INTERNAL_ERROR);
-                let is_callers = code.fault() == Fault::Caller;
-                Self::Error(code, if is_callers { Fault::Caller } else { Fault::Upstream })
-            }
-            _ if answer.part(Part::IsError).is_some_and(|is_error| is_error == b"true") => {
-                Self::ToolError
-            }
-            _ => Self::Answered,
-        }
-    }
-
-    /// Its name, and why it was refused if it was.
-    const fn words(self) -> (&'static str, Option<&'static str>) {
-        match self {
-            Self::Answered => ("answered", None),
-            Self::ToolError => ("tool_error", None),
-            Self::Error(..) => ("error", None),
-            Self::Refused(why) => ("refused", Some(why.word())),
-            Self::TimedOut => ("timed_out", None),
-            Self::Cancelled => ("cancelled", None),
-            Self::Lost => ("lost", None),
-        }
-    }
-}
-
-impl Refusal {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::State => "state",
-            Self::Full => "full",
-            Self::Share => "share",
-            Self::NoWorker => "no_worker",
-            Self::Waited => "waited",
-            Self::Blamed => "blamed",
-            Self::Closing => "closing",
-            Self::NoSession => "no_session",
-            Self::Method => "method",
-        }
-    }
-}
+use crate::outcome::Outcome;
 
 /// What goes back to the client.
 pub(crate) enum Reply<'a> {
@@ -126,7 +30,8 @@ pub(crate) enum Reply<'a> {
 /// Where a request went, and when.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
-    pub(crate) to: To<'a>,
+    /// Where it is counted: with its upstream, or with what the gateway answers itself.
+    pub(crate) to: &'a Tally,
     /// Since when it waited for a worker or for its turn, if it had to.
     pub(crate) waited: Option<Instant>,
     /// When it was sent last.
@@ -136,17 +41,9 @@ pub(crate) struct Way<'a> {
     pub(crate) first_byte: Option<Instant>,
 }
 
-/// Who was to answer a request.
-#[derive(Clone, Copy)]
-pub(crate) enum To<'a> {
-    /// The gateway itself: a list, or something that no upstream has.
-    Gateway(&'a Tally),
-    Upstream(&'a Shared),
-}
-
 impl<'a> Way<'a> {
     /// The way of a request that was not sent.
-    pub(crate) const fn to(to: To<'a>) -> Self {
+    pub(crate) const fn to(to: &'a Tally) -> Self {
         Self { to, waited: None, sent: None, first_byte: None }
     }
 }
@@ -158,10 +55,7 @@ pub(crate) fn is_traced() -> bool {
 
 /// Answers a request, or ends it without an answer: the only place where one goes back.
 pub(crate) fn settle(request: Relayed, reply: Reply<'_>, outcome: Outcome, way: Way<'_>) {
-    match way.to {
-        To::Gateway(tally) => tally.count(outcome),
-        To::Upstream(upstream) => upstream.tally.count(outcome),
-    }
+    way.to.count(outcome);
     if is_traced() {
         tell(&request, &reply, outcome, way);
     }
@@ -189,17 +83,13 @@ fn tell(request: &Relayed, reply: &Reply<'_>, outcome: Outcome, way: Way<'_>) {
     };
     let name = message.text(Part::Name).or_else(|| message.text(Part::Uri));
     let (outcome, why) = outcome.words();
-    let upstream = match way.to {
-        To::Gateway(_) => None,
-        To::Upstream(upstream) => Some(&*upstream.name),
-    };
     let answer_bytes = match reply {
         Reply::Line(line, _) => Some(line.len()),
         Reply::Error(_) | Reply::Nothing => None,
     };
     tracing::info!(
         target: "mcplane::call",
-        upstream,
+        upstream = way.to.upstream.as_deref(),
         method = request.method().as_str(),
         name = name.as_deref(),
         outcome,
@@ -217,6 +107,8 @@ fn tell(request: &Relayed, reply: &Reply<'_>, outcome: Outcome, way: Way<'_>) {
 /// How the requests to one upstream ended, or those that the gateway answered itself.
 #[derive(Default)]
 pub(crate) struct Tally {
+    /// The upstream; `None` for the gateway itself.
+    upstream: Option<Arc<str>>,
     answered: AtomicU64,
     tool_errors: AtomicU64,
     errors: AtomicU64,
@@ -227,6 +119,10 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    pub(crate) fn of(upstream: Arc<str>) -> Self {
+        Self { upstream: Some(upstream), ..Self::default() }
+    }
+
     fn count(&self, outcome: Outcome) {
         let count = match outcome {
             Outcome::Answered => &self.answered,

@@ -25,7 +25,8 @@ use mcplane::server::relay::{Line, Relayed};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::settle::{Outcome, Reply, Way, fail, settle};
+use crate::outcome::Outcome;
+use crate::settle::{Reply, Way, fail, settle};
 use crate::upstream::call::{Call, Real};
 use crate::upstream::life::Ended;
 

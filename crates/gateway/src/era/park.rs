@@ -25,7 +25,8 @@ use super::declined::Declined;
 use super::questions::is_one_client;
 use crate::clock;
 use crate::failure::Failure;
-use crate::settle::{Outcome, Reply, To, Way, fail, settle};
+use crate::outcome::Outcome;
+use crate::settle::{Reply, Way, fail, settle};
 use crate::upstream::call::Call;
 use crate::upstream::pool::Pool;
 use crate::upstream::worker::{Command, Worker};
@@ -146,7 +147,7 @@ impl Parking {
 
     /// Takes a request that may be a client coming back to its parked call.
     pub(crate) fn resume(&self, pool: &Pool, request: Relayed) -> Resumed {
-        let way = Way::to(To::Upstream(&pool.shared));
+        let way = Way::to(&pool.shared.tally);
         let state = request.message().text(Part::RequestState).map(std::borrow::Cow::into_owned);
         let Some(state) = state.filter(|state| state.starts_with(PREFIX)) else {
             return Resumed::Not(request);
@@ -262,7 +263,7 @@ impl Parking {
         let (pool, call, since) = (Arc::clone(&call.pool), Arc::clone(call), clock::now());
         let digest = self.digest(&request);
         self.calls().insert(state, Place { call, since, digest });
-        let way = Way::to(To::Upstream(&pool.shared));
+        let way = Way::to(&pool.shared.tally);
         settle(request, Reply::Line(out, message::Outcome::Result), Outcome::Answered, way);
         Ok(())
     }

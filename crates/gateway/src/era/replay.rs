@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 
 use super::park::AGAIN;
 use crate::failure::Failure;
-use crate::settle::{Outcome, Reply, Way, fail, settle};
+use crate::outcome::Outcome;
+use crate::settle::{Reply, Way, fail, settle};
 use crate::upstream::call::Call;
 use crate::upstream::pool::Pool;
 

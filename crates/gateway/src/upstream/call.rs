@@ -17,7 +17,8 @@ use super::worker::Worker;
 use crate::clock;
 use crate::era::park::{How, Kept, Parked};
 use crate::failure::Failure;
-use crate::settle::{Outcome, Reply, To, Way, fail, is_traced, settle};
+use crate::outcome::Outcome;
+use crate::settle::{Reply, Way, fail, is_traced, settle};
 
 /// What the lives of a gateway's calls are made of.
 pub(crate) struct Real;
@@ -128,7 +129,7 @@ impl Call {
     /// The way that it has come.
     pub(crate) fn way(&self, ended: &Ended<Real>) -> Way<'_> {
         Way {
-            to: To::Upstream(&self.pool.shared),
+            to: &self.pool.shared.tally,
             waited: ended.waited,
             sent: ended.sent.as_ref().map(|sent| sent.on.at),
             first_byte: ended.sent.as_ref().and_then(|sent| sent.first_byte),

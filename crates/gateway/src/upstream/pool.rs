@@ -168,7 +168,6 @@ impl Pool {
         let tools = tools.unwrap_or_else(|| Arc::new(Tools::new(&settings.tools.concurrency)));
         let parking = before.map(|before| Arc::clone(&before.shared.questions.parking));
         let shared = Shared {
-            name,
             times: Arc::new(ArcSwap::from_pointee(times)),
             starts: Arc::clone(&common.starts),
             connect: Arc::clone(&common.connect),
@@ -182,9 +181,10 @@ impl Pool {
             has_levels: Arc::default(),
             unowned: Arc::default(),
             refused: Arc::default(),
-            tally: Arc::default(),
+            tally: Arc::new(Tally::of(Arc::clone(&name))),
             drain: Arc::default(),
             successor: Arc::default(),
+            name,
         };
         Self::build(settings, Side::Own, shared)
     }
