@@ -19,7 +19,7 @@ use crate::desired::{Client, Desired};
 use crate::failure::NO_SESSION;
 use crate::settle::Tally;
 use crate::upstream::Upstream;
-use crate::upstream::keyed::Key;
+use crate::upstream::keys::Key;
 
 /// What is behind one endpoint.
 pub(crate) struct Frontend {

@@ -22,8 +22,8 @@ use crate::config::{Config, Names, Server, key_path};
 use crate::desired::Desired;
 use crate::frontend::{Frontend, View};
 use crate::listen::site::Site;
-use crate::upstream::keyed::Key;
-use crate::upstream::pool::Times;
+use crate::upstream::keys::Key;
+use crate::upstream::model::Times;
 use crate::upstream::start::{Connect, Programs};
 use crate::upstream::{Common, EVENTS_MAX, Upstream, UpstreamEvent, all_ready};
 

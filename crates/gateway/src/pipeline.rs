@@ -24,7 +24,7 @@ use crate::frontend::{Frontend, View};
 use crate::outcome::Outcome;
 use crate::settle::{Reply, Tally, Way, settle};
 use crate::upstream::call::{Call, Known};
-use crate::upstream::pool::Pool;
+use crate::upstream::model::Pool;
 
 impl Relay for Frontend {
     /// One request: answered from the catalog, or put on its way to a worker.

@@ -27,12 +27,14 @@ use crate::catalog::{self, Entry, Health, Kind, Need, Rules, Verdict, negotiate}
 use crate::clock;
 use crate::frontend::View;
 use crate::gateway::{Gateway, Inner};
+
 pub use crate::settle::Calls;
 use crate::upstream::Upstream;
 use crate::upstream::cause::failed_lists;
 use crate::upstream::lists::ListState;
+use crate::upstream::model::Worker;
 use crate::upstream::status::Phase;
-use crate::upstream::worker::{Worker, is_modern};
+use crate::upstream::worker::is_modern;
 
 pub use state::{CauseStatus, ProcessEnd, ServerState, WorkerState};
 

@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::upstream::cause::Cause;
+use crate::upstream::model::Worker;
+use crate::upstream::state::State;
 use crate::upstream::status::{Phase, Status};
-use crate::upstream::worker::{State, Worker};
 
 /// What a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

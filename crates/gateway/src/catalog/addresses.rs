@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use mcplane::proto::uri_template::UriTemplate;
 
-use super::features::Features;
 use super::names::Named;
-use super::offer::{Kind, Offer};
-use super::snapshot::{Route, Row, Server, Shadowed, Snapshot};
+use super::offer::Kind;
+use super::snapshot::{Route, Row, Shadowed, Snapshot};
 
 /// Most bytes that are looked at to learn which listed URIs are other servers', some 20 ms for one
 /// catalog. What is beyond is listed, and leads to its owner all the same.
@@ -101,18 +100,5 @@ impl Snapshot {
     fn hidden(&self, kind: Kind, name: Arc<str>, server: usize, by: usize) -> Option<Shadowed> {
         let by = Arc::clone(&self.servers.get(by)?.name);
         Some(Shadowed { kind, name, server, by, exposed: None })
-    }
-}
-
-pub(super) fn only_with_resources(servers: &[Server], features: &[Features]) -> Option<usize> {
-    let offers = servers.iter().map(|server| server.offer.as_deref());
-    let all = offers.zip(features).enumerate().filter(|(_, (_, has))| has.resources);
-    let with: Vec<_> = all.map(|(server, (offer, _))| (server, offer)).collect();
-    let has = |offer: &Offer, kind| !offer.entries(kind).is_empty();
-    let lists = |offer: &Offer| has(offer, Kind::Resources) || has(offer, Kind::Templates);
-    let listing: Vec<_> = with.iter().filter(|(_, offer)| offer.is_none_or(lists)).collect();
-    match (with.as_slice(), listing.as_slice()) {
-        ([(only, _)], _) | (_, [(only, _)]) => Some(*only),
-        _ => None,
     }
 }

@@ -158,3 +158,17 @@ fn merge(map: &mut Entries<Box<RawValue>>, more: &RawValue) {
         }
     }
 }
+
+/// The one server that may have any resource that no list has, if there is only one.
+pub(super) fn only_with_resources(servers: &[Server], features: &[Features]) -> Option<usize> {
+    let offers = servers.iter().map(|server| server.offer.as_deref());
+    let all = offers.zip(features).enumerate().filter(|(_, (_, has))| has.resources);
+    let with: Vec<_> = all.map(|(server, (offer, _))| (server, offer)).collect();
+    let has = |offer: &Offer, kind| !offer.entries(kind).is_empty();
+    let lists = |offer: &Offer| has(offer, Kind::Resources) || has(offer, Kind::Templates);
+    let listing: Vec<_> = with.iter().filter(|(_, offer)| offer.is_none_or(lists)).collect();
+    match (with.as_slice(), listing.as_slice()) {
+        ([(only, _)], _) | (_, [(only, _)]) => Some(*only),
+        _ => None,
+    }
+}

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use mcplane::proto::headers::ParamHeader;
 use mcplane::proto::uri_template::UriTemplate;
 
-use super::features::Features;
+use super::Fingerprint;
+use super::features::{Features, only_with_resources};
 use super::names::{Named, Naming, Reserved, Rules, ServerNaming, exposed, without_clashes};
 use super::need::{Candidate, Health};
 use super::offer::{Entry, Kind, Offer};
 use super::pages::Rendered;
-use super::{Fingerprint, addresses};
 
 /// One upstream, as [`Snapshot::build`] takes it.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ impl Snapshot {
             .collect();
         let features: Vec<Features> =
             servers.iter().map(|server| Features::of(server.offer.as_deref())).collect();
-        let only_with_resources = addresses::only_with_resources(&servers, &features);
+        let only_with_resources = only_with_resources(&servers, &features);
         let plain = (0..names.len()).map(|server| Route { server, ..Route::default() }).collect();
         let mut snapshot = Self {
             servers,

@@ -8,8 +8,6 @@ use mcplane::proto::message::{Message, Part};
 use mcplane::server::relay::Line;
 use serde::Deserialize;
 
-use crate::upstream::worker::Worker;
-
 /// Most elicitations that are remembered: the oldest is forgotten first.
 const QUESTIONS_MAX: usize = 1024;
 
@@ -53,11 +51,10 @@ impl Completions {
     }
 
     /// Tells the client that was asked that its elicitation is complete.
-    pub(crate) fn done(&self, worker: &Worker, note: &Message) {
+    pub(crate) fn done(&self, worker: usize, note: &Message) {
         let named = note.part(Part::Params).and_then(|json| serde_json::from_slice(json).ok());
         let Some(Named { elicitation_id }) = named else { return };
-        let is_it =
-            |(of, id, _): &(usize, String, Line)| *of == worker.number && *id == elicitation_id;
+        let is_it = |(of, id, _): &(usize, String, Line)| *of == worker && *id == elicitation_id;
         let mut asked = self.lock();
         if let Some(at) = asked.iter().position(is_it)
             && let Some((_, _, line)) = asked.remove(at)

@@ -1,12 +1,14 @@
 //! Between a client and an upstream that may be of different eras.
 //!
 //! * this file — requests, answers and notes, one message at a time.
+//! * `asked` — what waits for a client's answer, as data.
 //! * `questions` — what a legacy upstream asks in the middle of a call, and `park`: how a modern
 //!   client is asked.
 //! * `declined` — why a question is not answered.
 //! * `completions` — which client is told that an elicitation at a URL is complete.
 //! * `replay` — how a legacy client is asked what a modern upstream wants to know.
 
+pub(crate) mod asked;
 mod completions;
 pub(crate) mod declined;
 pub(crate) mod park;

@@ -6,30 +6,28 @@
 //! over.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::hash::BuildHasher;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mcplane::budget::Charge;
 use mcplane::proto::id::Id;
 use mcplane::proto::message::{self, Message, Part};
 use mcplane::proto::method::Method;
-use mcplane::proto::session::Peer;
 use mcplane::proto::translate;
 use mcplane::proto::types::{Entries, InputRequest};
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Relayed};
 use serde_json::value::RawValue;
 
+use super::asked::{Parked, Parking, Place, Question};
 use super::declined::Declined;
-use super::questions::is_one_client;
 use crate::clock;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::settle::{Reply, Way, fail, settle};
 use crate::upstream::call::Call;
-use crate::upstream::pool::Pool;
-use crate::upstream::worker::{Command, Worker};
+use crate::upstream::model::{Command, Pool, Worker};
 
 /// How every state of ours begins. The rest is 128 random bits.
 const PREFIX: &str = "mcplane.parked.";
@@ -44,56 +42,6 @@ const PARKED_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 /// calls waits for.
 const ENDED_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What a parked call waits for.
-#[derive(Default)]
-pub(crate) struct Parked {
-    questions: Vec<Question>,
-    last_key: usize,
-}
-
-/// How a call ended while its client was away.
-pub(crate) struct Kept {
-    pub(crate) at: Instant,
-    pub(crate) how: How,
-    /// For what is kept.
-    pub(crate) _charge: Charge,
-}
-
-/// What its upstream answered, or why there is no answer.
-pub(crate) type How = Result<(Message, Peer), Failure>;
-
-/// One question of an upstream.
-struct Question {
-    worker: Arc<Worker>,
-    /// On which of the worker's connections it was asked.
-    life: u32,
-    id: Id,
-    method: Method,
-    message: Message,
-    _charge: Charge,
-    upstream: Revision,
-    key: String,
-    /// Its entry of `inputRequests`.
-    entry: Vec<u8>,
-    /// The client was told, and may come back with the answer.
-    is_told: bool,
-}
-
-/// The parked calls of one upstream, by their state. The upstream that has its name after a reload
-/// goes on with them.
-#[derive(Default)]
-pub(crate) struct Parking {
-    calls: Mutex<HashMap<String, Place>>,
-    hasher: RandomState,
-}
-
-struct Place {
-    call: Arc<Call>,
-    since: Instant,
-    /// Of what makes two rounds the same call.
-    digest: u64,
-}
-
 impl Parking {
     pub(crate) fn count(&self) -> usize {
         self.calls().len()
@@ -102,7 +50,7 @@ impl Parking {
     /// How many other calls of this one's client are parked.
     pub(super) fn count_of(&self, call: &Arc<Call>) -> usize {
         let calls = self.calls();
-        calls.values().filter(|place| is_one_client(&place.call, call)).count()
+        calls.values().filter(|place| place.call.is_beside(call)).count()
     }
 
     /// Puts a question to the client of a call.

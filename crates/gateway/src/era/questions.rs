@@ -1,9 +1,9 @@
 //! What a legacy upstream asks in the middle of a call: passed on to the client whose call it is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcplane::budget::{Budget, Charge};
@@ -17,52 +17,18 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::completions::Completions;
+use super::asked::{AllAsked, Asked, Of, Parking, Questions};
 use super::declined::Declined;
-use super::park;
 use crate::clock;
 use crate::upstream::call::Call;
-use crate::upstream::greeting::Client;
-use crate::upstream::worker::{Command, Worker};
+use crate::upstream::client::Client;
+use crate::upstream::model::{Command, Worker};
 
 /// Most questions of one upstream that wait for an answer at once: people answer them.
 const QUESTIONS_MAX: usize = 256;
 
-/// The questions of one upstream that wait for an answer.
-#[derive(Default)]
-pub(crate) struct Questions {
-    /// Those to legacy clients: a task waits for the answer to each, or until it is withdrawn.
-    asked: Mutex<AllAsked>,
-    pub(crate) parking: Arc<park::Parking>,
-    pub(crate) completions: Completions,
-    /// For what its upstream has sent and no client has received yet.
-    memory: OnceLock<Budget>,
-}
-
 /// The part of a gateway's memory that one upstream may take with what it says.
 const UPSTREAM_SHARE: usize = 4;
-
-/// One of them.
-struct Asked {
-    take_back: oneshot::Sender<String>,
-    of: Of,
-    worker: Arc<Worker>,
-    life: u32,
-    since: Instant,
-    /// What the client's progress names, and what that is for the upstream, as JSON.
-    token: Option<(u64, Vec<u8>)>,
-}
-
-/// By the worker that asked, and its id there.
-type AllAsked = HashMap<(usize, Id), Asked>;
-
-/// Whose it is.
-#[derive(Clone)]
-enum Of {
-    Call(Arc<Call>),
-    /// The client that has the worker to itself, for a question outside of any call.
-    Client(Arc<Client>),
-}
 
 impl Of {
     fn caller(&self) -> &Caller {
@@ -98,7 +64,7 @@ impl Of {
 
 impl Questions {
     /// Of an upstream whose clients may come back to these parked calls.
-    pub(crate) fn with(parking: Arc<park::Parking>) -> Self {
+    pub(crate) fn with(parking: Arc<Parking>) -> Self {
         Self { parking, ..Self::default() }
     }
 
@@ -142,7 +108,7 @@ impl Questions {
         let upstream = revision_of(worker);
         let mut asked = self.room()?;
         let others = asked.values().filter_map(|asked| asked.of.call());
-        let others = others.filter(|other| is_one_client(other, call)).map(Arc::as_ptr);
+        let others = others.filter(|other| other.is_beside(call)).map(Arc::as_ptr);
         let others = others.collect::<HashSet<_>>().len() + self.parking.count_of(call);
         if others >= share {
             return Err(Declined::Share { max: share });
@@ -348,12 +314,4 @@ fn reason(note: &Message) -> String {
     let params = note.part(Part::Params).and_then(|json| serde_json::from_slice(json).ok());
     let reason = params.and_then(|Params { reason }| reason);
     reason.unwrap_or_else(|| "the server took the question back".into())
-}
-
-/// Whether two calls are two of one client: of one principal, or else of one connection.
-pub(super) fn is_one_client(one: &Arc<Call>, other: &Arc<Call>) -> bool {
-    let (a, b) = (&one.caller, &other.caller);
-    let is_same =
-        a.principal == b.principal && (a.principal.is_some() || a.connection == b.connection);
-    is_same && !Arc::ptr_eq(one, other)
 }

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::settle::{Reply, Way, fail, settle};
 use crate::upstream::call::Call;
-use crate::upstream::pool::Pool;
+use crate::upstream::model::Pool;
 
 /// Most questions in one round.
 const QUESTIONS_MAX: usize = 64;

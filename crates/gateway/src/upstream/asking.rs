@@ -7,8 +7,8 @@
 //! nothing needed it for a while. What may ask is learned (`habits`): all that has not yet gone well
 //! twice without a question.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mcplane::proto::message::{Kind, Message, Part};
@@ -16,64 +16,14 @@ use mcplane::proto::method::Method;
 
 use super::call::Call;
 use super::drive::{Drive, Tag};
-use super::habits::{Habit, Habits, Name};
-use super::lane::Lane;
+use super::habits::{Habit, Name};
 use super::life::Asks;
+use super::model::{Lane, Pool, Side, WorkerEvent};
 use super::owner::is_same;
-use super::pool::{Pool, WorkerEvent};
-use super::sides::Side;
-use crate::catalog::Asking;
 use crate::config::{Mode, Server, Speaks};
 
 /// How long ago another client's call ended, at least, where what has asked shares a worker.
 const OTHERS_TIME: Duration = Duration::from_secs(60);
-
-/// What is known of whether an upstream asks, and in which calls.
-pub(super) struct Asker {
-    /// It does: mostly none does.
-    is_one: AtomicBool,
-    habits: Mutex<Habits>,
-}
-
-impl Asker {
-    /// `said` are the tools of which the settings say it.
-    pub(super) fn new(said: &[String]) -> Self {
-        let habits = Habits::new(said);
-        Self { is_one: AtomicBool::new(!habits.nothing_asks()), habits: Mutex::new(habits) }
-    }
-
-    fn is_one(&self) -> bool {
-        self.is_one.load(Ordering::Relaxed)
-    }
-
-    fn habits(&self) -> MutexGuard<'_, Habits> {
-        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn may_ask(&self, call: &Call) -> bool {
-        self.of(call).may_ask()
-    }
-
-    fn of(&self, call: &Call) -> Habit {
-        if !self.is_one() || !call.method.takes_input() {
-            return Habit::SILENT;
-        }
-        name(call).map_or_else(Habit::default, |name| self.habits().of(&name))
-    }
-
-    pub(super) fn learned(&self) -> Asking {
-        self.habits().learned()
-    }
-
-    /// What an earlier run has learned.
-    pub(super) fn remember(&self, asking: &Asking) {
-        let mut habits = self.habits();
-        habits.remember(asking);
-        if !habits.nothing_asks() {
-            self.is_one.store(true, Ordering::Relaxed);
-        }
-    }
-}
 
 /// What is called; `None` if its request has gone or its name is too long.
 fn name(call: &Call) -> Option<Name> {
@@ -83,6 +33,13 @@ fn name(call: &Call) -> Option<Name> {
         None => call.life().request()?.message().text(Part::Name)?.into_owned(),
     };
     Name::new(call.method, name)
+}
+
+impl Call {
+    /// What is known of calls like it.
+    pub(super) fn habit(&self) -> Habit {
+        self.pool.shared.asker.of(self.method, || name(self))
+    }
 }
 
 impl Pool {
@@ -195,7 +152,7 @@ impl Drive<'_> {
         if !asker.is_one() || !self.has_workers_for_one() {
             return false;
         }
-        let habit = asker.of(call);
+        let habit = call.habit();
         let asks = habit.asks();
         call.expect_questions(asks);
         if !habit.may_ask() {

@@ -10,16 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcplane::proto::error::shorten;
-use mcplane::proto::message::Part;
 use mcplane::proto::method::Method;
-use mcplane::server::relay::Relayed;
-
-use super::call::Call;
-use super::drive::{Drive, Tag};
-use super::pool::Pool;
-use crate::clock;
-use crate::failure::Failure;
 
 /// Ends in a row after which calls of a kind are refused.
 const ENDS_MAX: u32 = 3;
@@ -49,7 +40,7 @@ impl Blame {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ended(&self, now: Instant, kind: Kind) {
+    pub(super) fn ended(&self, now: Instant, kind: Kind) {
         let mut kinds = self.kinds();
         if kinds.len() >= KINDS_MAX && !kinds.contains_key(&kind) {
             let oldest = kinds.iter().min_by_key(|(_, ends)| ends.last);
@@ -62,7 +53,7 @@ impl Blame {
         self.count.store(kinds.len(), Ordering::Relaxed);
     }
 
-    fn went_well(&self, kind: &Kind) {
+    pub(super) fn went_well(&self, kind: &Kind) {
         let mut kinds = self.kinds();
         kinds.remove(kind);
         self.count.store(kinds.len(), Ordering::Relaxed);
@@ -70,7 +61,12 @@ impl Blame {
 
     /// How long calls of this kind are refused yet, if they are, and what for. One that comes later is
     /// let through, and others wait for what comes of it.
-    fn refuses(&self, now: Instant, kind: &Kind, pause: Duration) -> Option<(u32, Duration)> {
+    pub(super) fn refuses(
+        &self,
+        now: Instant,
+        kind: &Kind,
+        pause: Duration,
+    ) -> Option<(u32, Duration)> {
         let mut kinds = self.kinds();
         let ends = kinds.get_mut(kind).filter(|ends| ends.count >= ENDS_MAX)?;
         let left = pause.saturating_sub(now.duration_since(ends.last));
@@ -81,66 +77,8 @@ impl Blame {
         Some((ends.count, left))
     }
 
-    fn is_nobodys(&self) -> bool {
+    pub(super) fn is_nobodys(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
-    }
-}
-
-impl Pool {
-    /// A call was answered.
-    pub(super) fn went_well(&self, call: &Call) {
-        if !self.shared.blame.is_nobodys()
-            && let Some(kind) = kind(call)
-        {
-            self.shared.blame.went_well(&kind);
-        }
-    }
-
-    /// Fails a call of a kind that ends its worker. Whether it did.
-    pub(super) fn refuses(&self, call: &Call) -> bool {
-        if self.shared.blame.is_nobodys() {
-            return false;
-        }
-        let Some(kind) = kind(call) else { return false };
-        let pause = self.settings.restart.longest.duration();
-        let Some((count, left)) = self.shared.blame.refuses(clock::now(), &kind, pause) else {
-            return false;
-        };
-        let (_, method, name) = kind;
-        call.fail(&Failure::Blamed { count, method, name, pause: left });
-        true
-    }
-}
-
-impl Drive<'_> {
-    /// The process has ended: it is put down to the call that it was sent last, if any runs. Whether
-    /// there is one.
-    pub(crate) fn blame(&self) -> bool {
-        let calls = self.session.tags().filter_map(|tag| match tag {
-            Tag::Call(call) => {
-                let number = call.life().sent()?.on.number;
-                Some((number, kind(call)?))
-            }
-            Tag::Gone(_, sent) => Some((sent.on.number, sent.kind.clone()?)),
-            Tag::Moved(..) | Tag::Own(_) | Tag::Listen => None,
-        });
-        let last = calls.max_by_key(|(number, _)| *number);
-        last.map(|(_, kind)| self.pool.shared.blame.ended(clock::now(), kind)).is_some()
-    }
-}
-
-fn kind(call: &Call) -> Option<Kind> {
-    let life = call.life();
-    let of_request = || life.request().map(|request| call.kind_of(request));
-    life.sent().and_then(|sent| sent.kind.clone()).or_else(of_request)
-}
-
-impl Call {
-    pub(crate) fn kind_of(&self, request: &Relayed) -> Kind {
-        let message = request.message();
-        let name = message.text(Part::Name).or_else(|| message.text(Part::Uri));
-        let name = shorten(&name.unwrap_or_default()).into_owned();
-        (self.caller.principal.clone(), self.method, name)
     }
 }
 

@@ -10,12 +10,9 @@ use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
 
 use super::life::{Asks, Ended, Life, On, Parts, Sent as SentOf};
-use super::place::Place;
-use super::pool::Pool;
-use super::turn::Turn;
-use super::worker::Worker;
+use super::model::{Place, Pool, Turn, Worker};
 use crate::clock;
-use crate::era::park::{How, Kept, Parked};
+use crate::era::asked::{How, Kept, Parked};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::settle::{Reply, Way, fail, is_traced, settle};
@@ -69,6 +66,14 @@ impl Call {
         let caller = request.caller().clone();
         let life = Mutex::new(Life::new(request, retry));
         Arc::new(Self { method, revision, caller, name, tool, repeatable, wraps, pool, life })
+    }
+
+    /// Whether it and another call are two of one client: of one principal, or else of one connection.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        let (a, b) = (&self.caller, &other.caller);
+        let is_same =
+            a.principal == b.principal && (a.principal.is_some() || a.connection == b.connection);
+        is_same && !std::ptr::eq(self, other)
     }
 
     /// Its life. What is taken out of it is dropped when this is gone: to free a place or a turn

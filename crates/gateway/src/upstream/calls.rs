@@ -13,8 +13,8 @@ use mcplane::proto::session::client::Answer;
 use super::call::{Call, Sent};
 use super::drive::{BACKLOG_BYTES_MAX, Drive, Tag, request};
 use super::life::On;
-use super::place::Place;
-use super::worker::State;
+use super::model::Place;
+use super::state::State;
 use crate::failure::Failure;
 use crate::{clock, era};
 

@@ -11,7 +11,6 @@ use mcplane::proto::session::HandshakeError;
 use mcplane::transport::process::{ExitReport, mask_urls};
 
 use super::loss;
-use super::pool::{Pool, WorkerEvent};
 use crate::catalog::Kind;
 use crate::config::Size;
 
@@ -198,21 +197,6 @@ impl fmt::Display for Notice {
                 "it does not keep the stream open on which it tells of changes; it is asked again",
             ),
         }
-    }
-}
-
-impl Pool {
-    /// Why no worker of it runs, for clients.
-    pub(super) fn why_down(&self) -> String {
-        let cause = self.status.cause();
-        cause.map_or_else(|| "no worker of it runs".to_owned(), |cause| cause.for_clients())
-    }
-
-    /// Something went wrong.
-    pub(crate) fn failed(self: &Arc<Self>, cause: Cause) {
-        let cause = Arc::new(cause);
-        self.hear(WorkerEvent::Notice(Notice::Failed(Arc::clone(&cause))));
-        self.status.failed(cause);
     }
 }
 

@@ -1,13 +1,10 @@
 //! Waiting until an upstream that is not needed any more has nothing left to do.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Instant;
 
 use tokio::sync::Notify;
-use tokio::time::{sleep_until, timeout_at};
-
-use super::Upstream;
+use tokio::time::timeout_at;
 
 /// Tells whoever waits for it that something has ended. That costs one look while nobody waits.
 #[derive(Default)]
@@ -31,31 +28,11 @@ impl Drain {
     }
 
     /// Waits until this holds, or until the deadline. One at a time may wait. Cancel safe.
-    async fn until(&self, deadline: Instant, holds: impl Fn() -> bool) {
+    pub(super) async fn until(&self, deadline: Instant, holds: impl Fn() -> bool) {
         self.is_awaited.store(true, Ordering::Relaxed);
         // Either what ends now sees that it is awaited, or it is seen to have ended.
         fence(Ordering::SeqCst);
         while !holds() && timeout_at(deadline.into(), self.ended.notified()).await.is_ok() {}
         self.is_awaited.store(false, Ordering::Relaxed);
-    }
-}
-
-impl Upstream {
-    /// Ends it once nobody needs it any more, or at the deadline. Until then it takes calls: some wait
-    /// in its queues, and others found it in a catalog that was there a moment ago. `successor` says
-    /// that there is another one for its name, so that nobody finds it any more.
-    pub(crate) async fn retire(self: Arc<Self>, deadline: Instant, successor: bool) {
-        if successor {
-            tokio::select! {
-                () = self.shown.closed() => {}
-                () = sleep_until(deadline.into()) => {}
-            }
-        }
-        self.pool.shared.drain.until(deadline, || self.pool.is_idle()).await;
-        let why = match successor {
-            true => "its settings have changed, and the call did not end in time",
-            false => "it is not in the settings any more",
-        };
-        self.pool.close(deadline, why).await;
     }
 }

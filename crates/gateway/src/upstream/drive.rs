@@ -27,15 +27,13 @@ use super::call::{Call, Sent};
 use super::cause::{Broken, Notice};
 use super::listening::Listening;
 use super::loss;
-use super::owner;
-use super::place::Place;
-use super::pool::{Pool, WorkerEvent};
+use super::model::{Command, Place, Pool, Waiting, Worker, WorkerEvent};
+use super::state::State;
 use super::voices::Voices;
-use super::worker::{Command, State, Waiting, Worker, unavailable};
-use crate::clock;
-use crate::era;
+use super::worker::unavailable;
 use crate::failure::Failure;
 use crate::settle::is_traced;
+use crate::{clock, era};
 
 /// Unsent bytes above which an upstream counts as not reading: more calls are refused as overload.
 pub(super) const BACKLOG_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -299,7 +297,7 @@ impl<'a> Drive<'a> {
 
     fn line(&mut self, now: Instant, mut line: Bytes) {
         if self.is_attributed {
-            self.of = owner::attribution(&mut line);
+            self.of = attribution(&mut line);
         }
         let batches = self.session.peer().is_some_and(|peer| peer.revision.has_batches());
         if batches
@@ -461,4 +459,11 @@ fn own(answer: Answer) -> Result<Bytes, ErrorObject> {
         }
         Answer::Closed => Err(unavailable("the connection ended")),
     }
+}
+
+/// Takes the request off a line on whose stream it came, if it was one.
+fn attribution(line: &mut Bytes) -> Option<i64> {
+    let end = line.iter().position(|byte| *byte == b' ')?;
+    let of = line.split_to(end + 1);
+    std::str::from_utf8(of.get(..end)?).ok()?.parse().ok()
 }

@@ -7,11 +7,9 @@ use std::time::Duration;
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
-use super::greeting::Client;
-use super::keys::{Full, Keys};
-use super::lane::Lane;
-use super::pool::{LEAVE_TIME, Pool, WorkerEvent};
-use super::worker::Worker;
+use super::client::Client;
+use super::keys::{Full, Key, Keys};
+use super::model::{LEAVE_TIME, Lane, Pool, Worker, WorkerEvent};
 use crate::clock;
 use crate::config::Mode;
 use crate::failure::Failure;
@@ -21,25 +19,6 @@ pub(super) enum NoLane {
     /// The pool closes.
     Closing,
     Refused(Failure),
-}
-
-/// Whose worker it is, in the keyed modes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    Session(u64),
-    Principal(Option<Arc<str>>),
-}
-
-impl Key {
-    /// Whose workers serve a caller.
-    pub(crate) fn of(mode: Mode, caller: &Caller) -> Option<Self> {
-        let principal = || Self::Principal(caller.principal.clone());
-        match (mode, caller.connection) {
-            (Mode::PerSession, Some(connection)) => Some(Self::Session(connection)),
-            (Mode::PerSession, None) => caller.principal.is_some().then(principal),
-            _ => Some(principal()),
-        }
-    }
 }
 
 impl Pool {

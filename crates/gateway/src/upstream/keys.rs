@@ -3,7 +3,12 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use mcplane::server::relay::Caller;
+
+use crate::config::Mode;
 
 /// The lanes of keys: at most as many as there may be workers.
 pub(super) struct Keys<K, L> {
@@ -79,6 +84,25 @@ impl<K: Clone + Eq + Hash, L> Keys<K, L> {
     pub(super) fn spares_missing(&self, there: usize, warm: usize, more: usize) -> usize {
         let room = self.max.saturating_sub(self.lanes.len());
         (room.min(warm) + more).saturating_sub(there)
+    }
+}
+
+/// Whose worker it is, in the keyed modes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Session(u64),
+    Principal(Option<Arc<str>>),
+}
+
+impl Key {
+    /// Whose workers serve a caller.
+    pub(crate) fn of(mode: Mode, caller: &Caller) -> Option<Self> {
+        let principal = || Self::Principal(caller.principal.clone());
+        match (mode, caller.connection) {
+            (Mode::PerSession, Some(connection)) => Some(Self::Session(connection)),
+            (Mode::PerSession, None) => caller.principal.is_some().then(principal),
+            _ => Some(principal()),
+        }
     }
 }
 

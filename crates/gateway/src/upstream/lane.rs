@@ -1,34 +1,20 @@
 //! A set of workers with one queue, where callers take turns.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use mcplane::server::relay::Caller;
 
 use super::call::Call;
+use super::client::Client;
 use super::drain::Drain;
-use super::greeting::Client;
-use super::keyed::Key;
-use super::pool::Pool;
+use super::keys::Key;
+use super::model::{Lane, Pool, Worker};
 use super::queue::{Queue, Refused};
-use super::worker::{State, Worker};
+use super::state::State;
 use crate::clock;
 use crate::failure::Failure;
-
-/// Workers with one queue.
-pub(crate) struct Lane {
-    pool: Weak<Pool>,
-    drain: Arc<Drain>,
-    pub(crate) workers: ArcSwap<Vec<Arc<Worker>>>,
-    /// Whose workers they are, in the keyed modes; spare ones are nobody's.
-    pub(super) key: Option<Key>,
-    /// Whom its workers speak for.
-    pub(super) client: Option<Arc<Client>>,
-    /// The calls that wait, and since when.
-    pub(crate) queued: Queue<Caller, (Instant, Arc<Call>)>,
-}
 
 impl Lane {
     pub(super) fn new(
@@ -156,6 +142,3 @@ impl Pool {
         call.fail(&failure);
     }
 }
-
-/// The lane that a worker works for; a spare has none yet.
-pub(crate) type LaneOf = OnceLock<Arc<Lane>>;

@@ -15,8 +15,8 @@ use mcplane::proto::version::Revision;
 use tokio::task::JoinSet;
 use tokio::time::{Instant as Moment, sleep_until};
 
-use super::pool::Pool;
-use super::worker::{Worker, is_modern};
+use super::model::{Pool, Worker};
+use super::worker::is_modern;
 use crate::catalog::{Changes, Kind, Offer};
 use crate::clock;
 

@@ -12,9 +12,9 @@ use mcplane::transport::process::Tree;
 use tokio::time::{interval, sleep, timeout_at};
 
 use super::cause::Cause;
-use super::pool::{LEAVE_TIME, Pool};
+use super::model::{LEAVE_TIME, Pool, Worker};
+use super::state::State;
 use super::supervise::QUEUE_TIME_MAX;
-use super::worker::{State, Worker};
 use crate::clock;
 
 /// The pause before a quarantined worker is probed of which nobody knows whether it answers probes.

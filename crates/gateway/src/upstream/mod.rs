@@ -1,42 +1,52 @@
 //! One upstream: its workers, and what it offers.
 //!
 //! * this file — the upstream as others see it.
-//! * `monitor` — its task: what it offers, and when that is asked for again.
-//! * `listening` — being told of changes by an upstream of 2026-07-28; `subscriptions` — telling
+//! * `model` — what its core is made of, with `call`: the data that all of the rest works on. What
+//!   the rest has in files of its own, the model has as fields.
+//! * `monitor` — its task: what it offers, and when that is asked for again; `listens` — how long the
+//!   streams of an upstream of 2026-07-28 last that tell of changes; `subscriptions` — telling
 //!   workers what clients want to hear of.
 //! * `lists` — one reading of all that it lists.
 //! * `pool` — its workers; `pick`, `policy` — which of them gets a call; `keyed` — those of one
-//!   client, and `keys` — who has any; `greeting` — whom a worker speaks for; `sides` — workers of
-//!   each era; `lane` — where calls wait for one; `queue`, `places` — what threads decide there;
-//!   `turn`, `turns` — where they wait for their tool; `blame` — which end it.
-//! * `asking` — calls that may ask, and have a worker each; `habits` — which do.
-//! * `status` — what it is at the moment, one watch; `cause` — why, and the texts of that.
+//!   client, and `keys` — who has any; `client`, `greeting` — whom a worker speaks for; `sides` —
+//!   workers of each era, and `learned` — which it speaks; `lane` — where calls wait for one;
+//!   `queue`, `places` — what threads decide there; `turn`, `turns` — where they wait for their tool;
+//!   `culprit` — which call ended a worker, and `blame` — which kinds do.
+//! * `asking` — calls that may ask, and have a worker each; `asker`, `habits` — which do.
+//! * `status` — what it is at the moment, one watch, with the `state` of each worker; `cause` — why,
+//!   and the texts of that.
 //! * `supervise` — the life of a worker; `restart` — how long it waits before it is started again;
 //!   `maintenance` — the regular look at all of them; `start` — how a connection is opened; `drain` —
 //!   the end.
 //! * `worker` — one of them; `drive` — the loop of its connection; `calls` — what it does with calls;
 //!   `owner` — whose it is what an upstream says and that names no call; `voices` — who may
-//!   still say something.
+//!   still say something; `listening` — being told of changes.
 //! * `call`, `life` — one request on its way; `place` — what it has of a worker; `loss` — what is said
 //!   of one that was lost over HTTP.
 
+mod asker;
 mod asking;
 mod blame;
 pub(crate) mod call;
 mod calls;
 pub(crate) mod cause;
+pub(crate) mod client;
+mod culprit;
 mod drain;
 mod drive;
 pub(crate) mod greeting;
 mod habits;
-pub(crate) mod keyed;
-mod keys;
+mod keyed;
+pub(crate) mod keys;
 mod lane;
+mod learned;
 pub(crate) mod life;
 mod listening;
+mod listens;
 pub(crate) mod lists;
 mod loss;
 mod maintenance;
+pub(crate) mod model;
 mod monitor;
 mod owner;
 mod pick;
@@ -48,6 +58,7 @@ mod queue;
 mod restart;
 mod sides;
 pub(crate) mod start;
+pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod subscriptions;
 mod supervise;
@@ -68,15 +79,14 @@ use mcplane::server::relay::Seal;
 use tokio::sync::{Semaphore, mpsc, watch as channel};
 use tokio::time::{sleep, sleep_until};
 
-use crate::catalog::{Changes, Health, Kind, Loaded, Offer, Store};
+use crate::catalog::{Changes, Health, Kind, Offer, Store};
 use crate::clock;
-use crate::config::{Gateway as Settings, Server};
+use crate::config::Server;
 use crate::desired::Desired;
 use cause::{FailedList, Notice};
-use keyed::Key;
+use keys::Key;
 use lists::ListState;
-use monitor::Monitor;
-use pool::{Pool, Times, WorkerEvent};
+use model::{Pool, WorkerEvent};
 use start::Connect;
 use status::Phase;
 
@@ -137,35 +147,11 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Starts the workers. Until they have told what they offer, the last good lists stand in, or
-    /// those of the upstream `before` whose place it takes.
-    pub(crate) fn start(
-        (name, server): (&str, &Server),
-        settings: &Settings,
-        common: &Common,
-        before: Option<&Self>,
-    ) -> Arc<Self> {
-        let name: Arc<str> = name.into();
-        let (heard_in, heard) = mpsc::channel(EVENTS_MAX);
-        let times = Times::of(settings);
-        let pool_before = before.map(|before| &*before.pool);
-        let own = (Arc::clone(&name), server.clone());
-        let pool = Pool::new(own, times, common, pool_before, heard_in);
-        let kept = common.store.as_ref().map(|store| store.load(&name, &identity(server)));
-        let kept = match kept {
-            Some(Loaded::Offer(offer)) => Some(*offer),
-            _ => None,
-        };
-        if let Some(offer) = &kept {
-            pool.shared.asker.remember(&offer.asking);
-        }
-        let offer = match kept {
-            Some(offer) => Some(Arc::new(offer)),
-            None => before.and_then(|before| before.offer.load_full()),
-        };
-        let upstream = Arc::new(Self {
+    /// One of which this is known before its workers have said anything.
+    fn new(name: Arc<str>, pool: Arc<Pool>, offer: Option<Arc<Offer>>, common: &Common) -> Self {
+        Self {
             name,
-            pool: Arc::clone(&pool),
+            pool,
             offer: ArcSwapOption::new(offer),
             desired: Arc::clone(&common.desired),
             misnamed: ArcSwapOption::empty(),
@@ -174,11 +160,7 @@ impl Upstream {
             shown: channel::Sender::new(()),
             stale_at: AtomicU64::new(NEVER),
             born: clock::now(),
-        });
-        tokio::spawn(Monitor::new(Arc::clone(&upstream), common).run(heard));
-        pool.start();
-        before.inspect(|before| before.pool.make_way(&pool));
-        upstream
+        }
     }
 
     /// Waits until the upstream has told what it offers in this run, or something went wrong with it.
@@ -266,6 +248,24 @@ impl Upstream {
         #[allow(clippy::cast_precision_loss, reason = "a share, to rank by")]
         let load = (in_flight + self.pool.queued()) as f64 / places as f64;
         (health, load.min(1.0))
+    }
+
+    /// Ends it once nobody needs it any more, or at the deadline. Until then it takes calls: some wait
+    /// in its queues, and others found it in a catalog that was there a moment ago. `successor` says
+    /// that there is another one for its name, so that nobody finds it any more.
+    pub(crate) async fn retire(self: Arc<Self>, deadline: Instant, successor: bool) {
+        if successor {
+            tokio::select! {
+                () = self.shown.closed() => {}
+                () = sleep_until(deadline.into()) => {}
+            }
+        }
+        self.pool.shared.drain.until(deadline, || self.pool.is_idle()).await;
+        let why = match successor {
+            true => "its settings have changed, and the call did not end in time",
+            false => "it is not in the settings any more",
+        };
+        self.pool.close(deadline, why).await;
     }
 }
 

@@ -10,13 +10,13 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant as Moment, sleep_until};
 
 use super::cause::{Cause, FailedList, Notice};
-use super::listening::Listens;
+use super::listens::Listens;
 use super::lists::{self, Reading, Step};
-use super::pool::WorkerEvent;
-use super::worker::Worker;
-use super::{Common, Upstream, UpstreamEvent, identity, subscriptions, tell};
-use crate::catalog::{Changes, Kind, Offer, Store};
+use super::model::{Pool, Times, Worker, WorkerEvent};
+use super::{Common, EVENTS_MAX, Upstream, UpstreamEvent, identity, subscriptions, tell};
+use crate::catalog::{Changes, Kind, Loaded, Offer, Store};
 use crate::clock;
+use crate::config::{Gateway as Settings, Server};
 
 /// How long changes of a list are gathered before it is asked for again.
 const GATHER: Duration = Duration::from_millis(50);
@@ -48,6 +48,41 @@ pub(super) struct Monitor {
     failures: u32,
     /// What was told of them.
     told: Vec<FailedList>,
+}
+
+impl Upstream {
+    /// Starts the workers. Until they have told what they offer, the last good lists stand in, or
+    /// those of the upstream `before` whose place it takes.
+    pub(crate) fn start(
+        (name, server): (&str, &Server),
+        settings: &Settings,
+        common: &Common,
+        before: Option<&Self>,
+    ) -> Arc<Self> {
+        let name: Arc<str> = name.into();
+        let (heard_in, heard) = mpsc::channel(EVENTS_MAX);
+        let times = Times::of(settings);
+        let pool_before = before.map(|before| &*before.pool);
+        let own = (Arc::clone(&name), server.clone());
+        let pool = Pool::new(own, times, common, pool_before, heard_in);
+        let kept = common.store.as_ref().map(|store| store.load(&name, &identity(server)));
+        let kept = match kept {
+            Some(Loaded::Offer(offer)) => Some(*offer),
+            _ => None,
+        };
+        if let Some(offer) = &kept {
+            pool.shared.asker.remember(&offer.asking);
+        }
+        let offer = match kept {
+            Some(offer) => Some(Arc::new(offer)),
+            None => before.and_then(|before| before.offer.load_full()),
+        };
+        let upstream = Arc::new(Self::new(name, Arc::clone(&pool), offer, common));
+        tokio::spawn(Monitor::new(Arc::clone(&upstream), common).run(heard));
+        pool.start();
+        before.inspect(|before| before.pool.make_way(&pool));
+        upstream
+    }
 }
 
 impl Monitor {

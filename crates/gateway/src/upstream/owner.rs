@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use mcplane::proto::message::{Message, Part};
 use mcplane::proto::method::Method;
 use mcplane::server::relay::Caller;
@@ -11,7 +10,7 @@ use mcplane::server::relay::Caller;
 use super::call::Call;
 use super::cause::Broken;
 use super::drive::{Drive, End, Tag};
-use super::pool::WorkerEvent;
+use super::model::WorkerEvent;
 use crate::era::declined::Declined;
 use crate::failure::Failure;
 use crate::{clock, era};
@@ -143,7 +142,7 @@ impl Drive<'_> {
                 }
             }
             Method::ElicitationComplete => {
-                self.pool.shared.questions.completions.done(self.worker, message);
+                self.pool.shared.questions.completions.done(self.worker.number, message);
             }
             Method::ToolsListChanged
             | Method::PromptsListChanged
@@ -209,13 +208,6 @@ enum Owner {
     /// A call, or what another client's call has left behind.
     Late,
     Several(usize),
-}
-
-/// Takes the request off a line on whose stream it came, if it was one.
-pub(super) fn attribution(line: &mut Bytes) -> Option<i64> {
-    let end = line.iter().position(|byte| *byte == b' ')?;
-    let of = line.split_to(end + 1);
-    std::str::from_utf8(of.get(..end)?).ok()?.parse().ok()
 }
 
 /// The id of a message of which there is only the beginning.

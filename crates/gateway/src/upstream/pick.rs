@@ -7,12 +7,10 @@ use std::sync::atomic::Ordering;
 use mcplane::server::relay::Caller;
 
 use super::call::Call;
-use super::lane::Lane;
-use super::place::Place;
+use super::model::{Command, Lane, Place, Pool, Worker};
 use super::places::take_of_least;
 use super::policy::{Candidate, preferred};
-use super::pool::Pool;
-use super::worker::{Command, State, Worker};
+use super::state::State;
 use crate::config::Policy;
 
 impl Pool {

@@ -2,15 +2,7 @@
 
 use std::sync::Arc;
 
-use super::worker::Worker;
-
-/// One of the places of a worker, taken. Dropped, it is free, and who waits for one goes on: so it
-/// is never dropped while a lock is held.
-pub(crate) struct Place {
-    pub(crate) worker: Arc<Worker>,
-    /// Whoever drops it looks who waits.
-    is_quiet: bool,
-}
+use super::model::{Place, Worker};
 
 impl Place {
     /// Of a worker where one has been counted as taken.

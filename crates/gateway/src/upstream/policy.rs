@@ -1,6 +1,6 @@
 //! The policies by which a worker is chosen. They have no clock and no dice, and take nothing.
 
-use super::worker::State;
+use super::state::State;
 use crate::config::Policy;
 
 /// A worker, as a policy sees it.

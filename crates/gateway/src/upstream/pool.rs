@@ -6,7 +6,7 @@
 //! where callers take turns.
 
 use std::hash::RandomState;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,134 +14,29 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use mcplane::proto::error::ErrorObject;
 use mcplane::proto::method::Method;
-use mcplane::server::relay::Seal;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use super::asking::Asker;
-use super::blame::Blame;
+use super::asker::Asker;
 use super::call::Call;
-use super::cause::Notice;
-use super::drain::Drain;
-use super::keyed::{Key, NoLane};
-use super::keys::Keys;
-use super::lane::Lane;
-use super::place::Place;
-use super::sides::{Learned, Other, Side};
-use super::start::Connect;
+use super::cause::{Cause, Notice};
+use super::keyed::NoLane;
+use super::keys::{Key, Keys};
+use super::learned::Learned;
+use super::model::{
+    Command, Lane, Other, Place, Pool, Shared, Side, Times, Tools, Worker, WorkerEvent,
+};
+use super::state::State;
 use super::status::StatusWatch;
-use super::supervise;
-use super::turn::Tools;
-use super::worker::{Command, State, Worker, unavailable};
-use super::{Common, maintenance};
+use super::worker::unavailable;
+use super::{Common, maintenance, supervise};
 use crate::clock;
 use crate::config::{Gateway, Server};
-use crate::era::questions::Questions;
+use crate::era::asked::Questions;
 use crate::failure::Failure;
 use crate::settle::Tally;
 
 /// Timeouts in a row after which a worker gets nothing before it has answered a probe.
 const TIMEOUTS_MAX: u32 = 3;
-
-/// How long a worker that is told to leave may still work on its calls.
-pub(super) const LEAVE_TIME: Duration = Duration::from_secs(5);
-
-/// What the upstream's task must know of.
-pub(crate) enum WorkerEvent {
-    Ready(Arc<Worker>),
-    /// A spare worker has got a client.
-    Taken(Arc<Worker>),
-    ListsChanged(Arc<Worker>, Method),
-    /// A client asks for lists that are too old.
-    Stale,
-    /// A modern upstream tells this worker of changes.
-    Listening(Arc<Worker>),
-    /// It does not any more, or would not. Whether it never will.
-    ListenEnded(Arc<Worker>, bool),
-    /// It was learned which calls ask.
-    Asks,
-    /// A resource has changed, as this worker says.
-    Updated(Arc<Worker>, String),
-    Notice(Notice),
-}
-
-/// The workers of one upstream that are spoken to in one era.
-pub(crate) struct Pool {
-    pub(crate) settings: Server,
-    pub(crate) shared: Shared,
-    pub(super) side: Side,
-    /// The pool for legacy clients, where this one is of the other era.
-    pub(super) legacy: Other,
-    /// The pool for calls that may ask.
-    pub(super) alone: Other,
-    /// One for each worker that there may be: a worker has one until its process is gone.
-    pub(crate) places: Arc<Semaphore>,
-    /// The lane of `shared` and `exclusive`; of the keyed modes, the spare workers.
-    pub(super) common: Arc<Lane>,
-    keyed: Mutex<Keys<Key, Arc<Lane>>>,
-    /// A call was given up while it waited: it takes no place in its queue.
-    pub(super) given_up: AtomicBool,
-    /// There is a place for a worker that speaks for the gateway, beside those for sessions.
-    pub(super) has_speaker: AtomicBool,
-    pub(super) hasher: RandomState,
-    /// Counts what is handed out: the order of all uses.
-    pub(super) clock: AtomicU64,
-    /// The upstream has asked something that named no call.
-    pub(crate) asks: AtomicBool,
-    pub(super) learned: Learned,
-    /// Its workers answer when they are asked whether they do.
-    pub(super) answers_probes: AtomicBool,
-    pub(crate) status: StatusWatch,
-    /// Whether it closes, for the tasks of its workers.
-    closing: watch::Sender<bool>,
-    /// Why calls are refused, once it closes.
-    closed: OnceLock<&'static str>,
-    /// Held by every task of the pool: when the last is gone, so are its processes.
-    alive: Mutex<Option<mpsc::Sender<()>>>,
-    gone: tokio::sync::Mutex<mpsc::Receiver<()>>,
-}
-
-/// What the pools of one upstream have in common.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    pub(crate) name: Arc<str>,
-    /// They change while it runs.
-    pub(crate) times: Arc<ArcSwap<Times>>,
-    /// How many processes the gateway starts at the same time.
-    pub(crate) starts: Arc<Semaphore>,
-    pub(crate) connect: Arc<dyn Connect>,
-    /// What binds the states of a modern upstream to their clients.
-    pub(crate) seal: Seal,
-    pub(crate) tools: Arc<Tools>,
-    numbers: Arc<AtomicUsize>,
-    heard: mpsc::Sender<WorkerEvent>,
-    pub(crate) questions: Arc<Questions>,
-    pub(super) blame: Arc<Blame>,
-    pub(super) asker: Arc<Asker>,
-    /// A client has set a log level.
-    pub(super) has_levels: Arc<AtomicBool>,
-    /// Log messages and questions that could not be told whose they are.
-    pub(crate) unowned: Arc<AtomicU64>,
-    /// Calls that were refused because everything was full.
-    pub(crate) refused: Arc<AtomicU64>,
-    /// How its calls ended.
-    pub(crate) tally: Arc<Tally>,
-    pub(super) drain: Arc<Drain>,
-    /// The upstream that has its name since its settings have changed: calls that are late go there.
-    successor: Arc<OnceLock<Arc<Pool>>>,
-}
-
-/// How long the gateway's settings let things take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Times {
-    /// A call, without an answer.
-    call: Option<Duration>,
-    /// A question, where others wait for its place.
-    pub(crate) question: Duration,
-    /// One list.
-    pub(crate) list: Duration,
-    /// How old lists may get that come without a time of their own.
-    pub(crate) list_age: Option<Duration>,
-}
 
 impl Times {
     pub(crate) fn of(settings: &Gateway) -> Self {
@@ -519,5 +414,20 @@ impl Pool {
 
     pub(super) fn keyed(&self) -> MutexGuard<'_, Keys<Key, Arc<Lane>>> {
         self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool {
+    /// Why no worker of it runs, for clients.
+    pub(super) fn why_down(&self) -> String {
+        let cause = self.status.cause();
+        cause.map_or_else(|| "no worker of it runs".to_owned(), |cause| cause.for_clients())
+    }
+
+    /// Something went wrong.
+    pub(crate) fn failed(self: &Arc<Self>, cause: Cause) {
+        let cause = Arc::new(cause);
+        self.hear(WorkerEvent::Notice(Notice::Failed(Arc::clone(&cause))));
+        self.status.failed(cause);
     }
 }

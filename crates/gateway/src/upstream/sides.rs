@@ -6,18 +6,13 @@
 //! call needs no translation. Its first worker is the trial: an upstream that takes none has its legacy
 //! clients translated. The second pool ends when no legacy client has called for a while.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-
-use arc_swap::ArcSwapOption;
-use mcplane::proto::session::{EraChoice, Peer};
-use mcplane::proto::version::Revision;
 
 use super::call::Call;
 use super::cause::Spared;
-use super::pool::{LEAVE_TIME, Pool, WorkerEvent};
-use super::worker::{Worker, is_modern};
+use super::model::{LEAVE_TIME, Other, Pool, Side, Worker, WorkerEvent};
+use super::worker::is_modern;
 use crate::clock;
 use crate::config::{Server, Speaks};
 use crate::failure::Failure;
@@ -28,72 +23,6 @@ const TRIAL_AGAIN: Duration = Duration::from_secs(60);
 /// How long they are once the upstream has refused `initialize`.
 const FOR_GOOD: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// What [`Learned`] has of a modern upstream: this, and the place of its revision among all.
-const MODERN: u8 = 2;
-
-/// What the gateway has learned of what an upstream speaks, so that it is asked only once.
-pub(crate) struct Learned(AtomicU8, Speaks);
-
-impl Learned {
-    pub(super) const fn new(said: Speaks) -> Self {
-        Self(AtomicU8::new(0), said)
-    }
-
-    pub(super) fn met(&self, peer: &Peer) {
-        let at = Revision::ALL.iter().position(|known| *known == peer.revision).unwrap_or(0);
-        let modern = u8::try_from(at).unwrap_or(0).saturating_add(MODERN);
-        self.0.store(if is_modern(peer.revision) { modern } else { 1 }, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_legacy(&self) {
-        self.0.store(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_met_as_legacy(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 1
-    }
-
-    pub(super) fn is_known(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    pub(super) fn choice(&self) -> EraChoice {
-        match (self.1, self.0.load(Ordering::Relaxed)) {
-            (Speaks::Revision(revision), _) => EraChoice::Only(revision),
-            (Speaks::Legacy, _) | (Speaks::Auto, 1) => EraChoice::Legacy,
-            (Speaks::Auto, met) => {
-                let at = met.checked_sub(MODERN).map(usize::from);
-                let revision = at.and_then(|at| Revision::ALL.get(at));
-                revision.map_or(EraChoice::Auto, |revision| EraChoice::Only(*revision))
-            }
-        }
-    }
-
-    /// Whether it speaks an older revision, or may do so as far as is known.
-    pub(super) fn may_be_legacy(&self) -> bool {
-        match self.1 {
-            Speaks::Revision(revision) => !is_modern(revision),
-            Speaks::Legacy => true,
-            Speaks::Auto => self.0.load(Ordering::Relaxed) < MODERN,
-        }
-    }
-
-    /// Whether it was met as a modern one, and might have been met as another.
-    fn prefers_modern(&self) -> bool {
-        matches!(self.1, Speaks::Auto) && self.0.load(Ordering::Relaxed) >= MODERN
-    }
-}
-
-/// Which of an upstream's pools this is.
-pub(super) enum Side {
-    /// The one that every upstream has, of the era that it prefers. All calls come to it first.
-    Own,
-    /// The one for legacy clients, beside this one.
-    Legacy(Weak<Pool>),
-    /// The one for calls that may ask, beside this one.
-    Alone(Weak<Pool>),
-}
-
 impl Side {
     /// The pool beside which it was made.
     const fn beside(&self) -> Option<&Weak<Pool>> {
@@ -102,14 +31,6 @@ impl Side {
             Self::Legacy(pool) | Self::Alone(pool) => Some(pool),
         }
     }
-}
-
-/// A pool that is there while it is needed, as the one beside it has it.
-#[derive(Default)]
-pub(super) struct Other {
-    pub(super) pool: ArcSwapOption<Pool>,
-    /// Until when there is to be none. Held to make the pool and to let it go.
-    none_until: Mutex<Option<Instant>>,
 }
 
 impl Other {

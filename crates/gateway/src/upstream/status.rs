@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::cause::Cause;
-use super::worker::State;
+use super::state::State;
 use crate::clock;
 
 /// What an upstream is.

@@ -10,27 +10,18 @@ use std::time::Duration;
 
 use mcplane::proto::method::Method;
 use mcplane::proto::session::Peer;
-use mcplane::proto::types::{LogLevel, ServerCapabilities};
+use mcplane::proto::types::ServerCapabilities;
 use mcplane::server::relay::Caller;
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::Upstream;
-use super::keyed::Key;
-use super::pool::Pool;
-use super::worker::{Command, Worker, is_modern};
+use super::keys::Key;
+use super::model::{Command, Pool, Told, Worker};
+use super::worker::is_modern;
 
 /// How long an upstream may take to note a subscription.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What a worker was told on its connection.
-#[derive(Default)]
-pub(crate) struct Told {
-    /// The number of the connection.
-    life: u32,
-    uris: BTreeSet<String>,
-    level: Option<LogLevel>,
-}
 
 /// What may be another than a worker was told.
 #[derive(Clone, Copy)]

@@ -12,9 +12,10 @@ use tokio::time::{sleep, sleep_until};
 
 use super::cause::{Broken, Cause, Notice};
 use super::drive::{Drive, End, UNREAD_BYTES_MAX};
-use super::pool::{Pool, WorkerEvent};
+use super::model::{Command, Pool, Worker, WorkerEvent};
 use super::start::Connected;
-use super::worker::{Command, State, Worker, unavailable};
+use super::state::State;
+use super::worker::unavailable;
 use crate::clock;
 
 /// How long a process may take to end after it has closed its stdout, to tell how it ended.

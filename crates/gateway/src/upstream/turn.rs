@@ -1,25 +1,15 @@
 //! Tools with a limit of their own: their calls take turns.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::call::Call;
-use super::pool::Pool;
+use super::model::{Pool, Tools, Turn};
 use super::turns::{Asked, Turns};
 use crate::clock;
 use crate::failure::Failure;
-
-/// The tools of one upstream that have a limit of their own: mostly none.
-pub(crate) struct Tools {
-    limits: BTreeMap<String, u32>,
-    /// The numbers of the tools, by the names that the upstream gives them.
-    numbers: HashMap<String, usize>,
-    turns: Mutex<Turns<Arc<Call>>>,
-    /// A call was given up while it waited: it takes no place among those that wait.
-    given_up: AtomicBool,
-}
 
 impl Tools {
     pub(super) fn new(limits: &BTreeMap<String, u32>) -> Self {
@@ -90,10 +80,6 @@ impl Tools {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// The right to be sent, as far as the limit of a tool is concerned. Dropped, it goes to the next:
-/// so it is never dropped while a lock is held.
-pub(crate) struct Turn(Option<(Arc<Tools>, usize)>);
 
 impl Drop for Turn {
     fn drop(&mut self) {

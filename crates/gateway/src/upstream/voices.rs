@@ -14,7 +14,8 @@ use mcplane::server::relay::Caller;
 
 use super::call::Call;
 use super::drive::{Drive, End, Tag};
-use super::worker::{State, is_modern};
+use super::state::State;
+use super::worker::is_modern;
 use crate::config::Mode;
 
 /// How long after its answer a call counts as one that may still speak.
@@ -139,7 +140,7 @@ impl Drive<'_> {
         }
         let is_certain = self.end.is_none()
             && (!self.pool.asks.load(Ordering::Relaxed)
-                || !self.pool.shared.asker.may_ask(call)
+                || !call.habit().may_ask()
                 || self.pool.settings.mode.is_keyed()
                 || self.leaves()
                 || self.is_modern()

@@ -2,114 +2,22 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use bytes::Bytes;
 use mcplane::proto::error::{Code, ErrorObject};
-use mcplane::proto::id::Id;
-use mcplane::proto::message::Message;
-use mcplane::proto::method::Method;
-use mcplane::proto::session::Peer;
 use mcplane::proto::version::{Era, Revision};
-use mcplane::server::relay::Caller;
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use super::call::{Call, Sent};
-use super::greeting::Greeting;
-use super::lane::LaneOf;
-use super::place::Place;
+use super::call::Sent;
+use super::client::Greeting;
+use super::model::{Command, LaneOf, Told, Worker};
 use super::places::Places;
 use super::restart::Restarts;
+use super::state::State;
 use super::status::StatusWatch;
-use super::subscriptions::Told;
 use crate::clock;
-
-/// What a worker can do at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum State {
-    /// Its process is being started, or a connection opened.
-    Starting = 0,
-    Healthy = 1,
-    /// It has let a call time out; others are preferred.
-    Degraded = 2,
-    /// It let several time out in a row: it gets nothing before it has answered a probe.
-    Quarantined = 3,
-    /// It takes no more calls and ends when it is idle.
-    Leaving = 4,
-    Down = 5,
-    /// It is connected, and waits with the handshake for its client.
-    Spare = 6,
-    /// It is connected, and the handshake is not done.
-    Handshaking = 7,
-}
-
-impl State {
-    /// Whether it is on the way to being ready.
-    pub(crate) const fn is_starting(self) -> bool {
-        matches!(self, Self::Starting | Self::Handshaking)
-    }
-}
-
-/// A worker, as those see it who use it.
-pub(crate) struct Worker {
-    upstream: Arc<str>,
-    pub(crate) number: usize,
-    inbox: mpsc::UnboundedSender<Command>,
-    pub(crate) in_flight: Places,
-    /// When it was last used, as a place in the order of all uses of its pool.
-    pub(crate) used: AtomicU64,
-    /// As `status` has it, for those who must be fast.
-    state: AtomicU8,
-    status: StatusWatch,
-    pub(crate) timeouts: AtomicU32,
-    pub(crate) pid: AtomicU32,
-    pub(crate) restarts: AtomicU32,
-    /// When it was started again, within the window of the budget.
-    starts: Mutex<Restarts>,
-    /// Answers that came after their call had ended, or to no call at all.
-    pub(crate) late: AtomicU64,
-    /// Lines on its stdout that were no messages.
-    pub(crate) strays: AtomicU64,
-    pub(crate) calls: AtomicU64,
-    pub(crate) peer: ArcSwapOption<Peer>,
-    /// A modern upstream has agreed to tell of changes, and still does.
-    pub(crate) is_told: AtomicBool,
-    pub(crate) lane: LaneOf,
-    pub(crate) greeting: Greeting,
-    /// 1 while a probe is under way.
-    pub(crate) probing: AtomicU8,
-    /// When it was probed, or made.
-    probed: Mutex<Instant>,
-    pub(super) life: AtomicU32,
-    /// What it was told that its clients want to hear of.
-    told: Mutex<Told>,
-}
-
-/// What is wanted of a worker's connection.
-pub(crate) enum Command {
-    /// A call is to be sent, and has this place for it.
-    Call(Arc<Call>, Place),
-    /// Nobody waits any more for the call that holds this.
-    Cancel(Box<Sent>),
-    /// A request of the gateway itself: method, parameters, patience, who waits.
-    Ask(Method, Vec<u8>, Duration, Waiting),
-    /// A question of the upstream that was put to this caller and not answered, on the connection
-    /// on which it was asked.
-    Asked(u32, Caller, Method, Box<Message>),
-    /// The answer to a question of the upstream, on the connection on which it was asked.
-    Reply(u32, Id, Result<Bytes, ErrorObject>),
-    /// The parameters of the one `subscriptions/listen` of a modern upstream.
-    Listen(Vec<u8>),
-    /// A whole notification of its client's, on the connection that it is for.
-    Note(u32, Vec<u8>),
-    /// Take no more calls, and end when idle or when the time has come.
-    Leave(Instant),
-}
-
-pub(crate) type Waiting = oneshot::Sender<Result<Bytes, ErrorObject>>;
 
 impl Worker {
     /// A worker of this upstream that is about to be started; `status` is its pool's.

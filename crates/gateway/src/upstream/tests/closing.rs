@@ -10,9 +10,10 @@ use super::{LIMIT, one};
 use crate::admin::WorkerState;
 use crate::config::{Mode, Server, Speaks};
 use crate::gateway::Gateway;
-use crate::upstream::keyed::{Key, NoLane};
-use crate::upstream::pool::Pool;
-use crate::upstream::worker::State;
+use crate::upstream::keyed::NoLane;
+use crate::upstream::keys::Key;
+use crate::upstream::model::Pool;
+use crate::upstream::state::State;
 
 /// A gateway that has a spare worker, and the pool of that.
 async fn with_spare() -> (Gateway, Arc<Pool>) {

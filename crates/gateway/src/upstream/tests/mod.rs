@@ -22,11 +22,11 @@ use mcplane::proto::version::Revision;
 use mcplane::transport::memory::pair;
 use tokio::time::{sleep, timeout};
 
+use super::state::State;
 use crate::admin::{CauseStatus, ServerState, ServerStatus, WorkerState};
 use crate::clock;
 use crate::config::{Config, Period, Server, Size, Speaks};
 use crate::gateway::Gateway;
-use crate::upstream::worker::State;
 
 /// How long something may take that has to come.
 const LIMIT: Duration = Duration::from_secs(20);
