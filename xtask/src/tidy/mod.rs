@@ -1,9 +1,11 @@
 //! The project's own rules, which no compiler knows.
 //!
 //! * `graph` which crate may depend on which; a line for every dependency
+//! * `circles` how many files may import each other
 //! * `files` length, words and machine paths
 //! * `documents` links, paths and the map
 
+mod circles;
 pub mod documents;
 mod files;
 mod graph;
@@ -23,6 +25,7 @@ pub fn tidy(root: &Path) -> anyhow::Result<()> {
         let metadata = metadata(root)?;
         let mut breaches = graph::breaches(&metadata, &dependencies_text(root));
         let paths = paths(root)?;
+        breaches.extend(circles::breaches(root, &paths));
         breaches.extend(files::breaches(root, &paths));
         breaches.extend(documents::breaches(root, &paths));
         for breach in &breaches {
