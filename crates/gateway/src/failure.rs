@@ -136,7 +136,7 @@ pub(crate) enum Failure {
     Declined(ErrorObject),
     #[error("the client is gone")]
     ClientGone,
-    #[error("no randomness for a name: {0}")]
+    #[error("the system gave no random bytes: {0}")]
     NoRandomness(getrandom::Error),
 }
 

@@ -184,7 +184,7 @@ pub struct WorkerStatus {
     pub restarts: u32,
     /// Answers that came too late, or to no call.
     pub late: u64,
-    /// Lines on its standard output that were no messages.
+    /// Lines on its standard output that were not messages.
     pub strays: u64,
 }
 

@@ -64,7 +64,7 @@ pub struct Candidate {
     pub revision: Option<Revision>,
     /// How it is.
     pub health: Health,
-    /// How busy it is: 0 is idle, 1 is full. What is no number counts as full.
+    /// How busy it is: 0 is idle, 1 is full. Anything that is not a number counts as full.
     pub load: f64,
     /// Whether its lists are known. If not, it offers nothing that could be counted on.
     pub known: bool,

@@ -1,7 +1,7 @@
 //! JSON with comments and trailing commas, as desktop clients take it, made plain JSON.
 
 /// The text with spaces in the place of comments and trailing commas, so that lines and columns
-/// stay what they are. What is no JSON stays no JSON.
+/// stay what they are. What is not JSON stays invalid.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.strip_prefix('\u{feff}').unwrap_or(text).chars().peekable();

@@ -140,12 +140,15 @@ impl Report<'_> {
         self.listen(gateway);
         self.number(&["gateway", "start_parallel"], gateway.start_parallel, 1, WORKERS_MAX);
         if gateway.list_deadline.is_zero() {
-            self.at(&["gateway", "list_deadline"], "a list needs time; expected more than \"0s\"");
+            self.at(
+                &["gateway", "list_deadline"],
+                "a list takes time to read; expected more than \"0s\"",
+            );
         }
         if gateway.session_idle.is_zero() {
             self.at(
                 &["gateway", "session_idle"],
-                "a session needs time; expected more than \"0s\"",
+                "a session needs some time; expected more than \"0s\"",
             );
         }
         if gateway.memory.is_some_and(|memory| memory < MESSAGES_MIN) {
@@ -306,7 +309,10 @@ impl Report<'_> {
             self.at(&["servers", name, "restart", "longest"], message);
         }
         for root in server.roots.iter().filter(|root| !root.starts_with("file://")) {
-            self.at(&path("roots"), format_args!("`{root}` is no root; expected a `file://` URI"));
+            self.at(
+                &path("roots"),
+                format_args!("`{root}` is not a root; expected a `file://` URI"),
+            );
         }
         self.tools(name, server);
     }
@@ -319,14 +325,15 @@ impl Report<'_> {
             && command.trim().contains(' ')
             && !command.contains(['/', '\\'])
         {
-            let message = "no shell splits this into words; expected the program alone, and `args` for the rest";
+            let message =
+                "this is not run by a shell; expected the program alone, and `args` for the rest";
             self.at(&path("command"), message);
         }
         if command.contains('\0') {
-            self.at(&path("command"), "no program has a NUL in its name");
+            self.at(&path("command"), "the name of a program cannot contain a NUL character");
         }
         if server.args.iter().any(|arg| arg.contains('\0')) {
-            self.at(&path("args"), "no argument can have a NUL");
+            self.at(&path("args"), "an argument cannot contain a NUL character");
         }
         if !server.headers.is_empty() {
             self.at(&path("headers"), "a command has no headers; expected them beside `url`");
@@ -337,14 +344,14 @@ impl Report<'_> {
                 self.key(&path, "expected the name of an environment variable");
             }
             if value.expose().contains('\0') {
-                self.at(&path, "no environment variable can have a NUL");
+                self.at(&path, "an environment variable cannot contain a NUL character");
             }
         }
         for pattern in &server.inherit_env {
             let begin = pattern.strip_suffix('*').unwrap_or(pattern);
             if pattern.is_empty() || begin.contains(['*', '=', '\0']) {
                 let expected = "the name of an environment variable, or how names begin and `*`";
-                let what = format_args!("`{pattern}` names none; expected {expected}");
+                let what = format_args!("`{pattern}` cannot match a variable; expected {expected}");
                 self.at(&path("inherit_env"), what);
             }
         }
@@ -389,7 +396,7 @@ impl Report<'_> {
                 self.key(&path, "this header is the gateway's own to send; expected another");
             }
             if value.expose().chars().any(|c| c.is_control() && c != '\t') {
-                self.at(&path, "no header can have a line end or another control character");
+                self.at(&path, "a header cannot contain a line break or another control character");
             }
         }
     }
@@ -411,7 +418,7 @@ impl Report<'_> {
         let is_set = self.places.get(&path("calls_per_worker")).is_some();
         if server.mode == Mode::Exclusive && is_set && calls > 1 {
             let message = format!(
-                "{calls}, but mode `exclusive` is one call at a time; expected 1, or no such key"
+                "{calls}, but mode `exclusive` is one call at a time; expected 1, or leave the key out"
             );
             self.at(&path("calls_per_worker"), message);
         }

@@ -152,7 +152,7 @@ fn a_wrong_gateway_is_told_with_what_was_expected() {
         ),
         (
             "[gateway]\nlist_deadline = '0s'",
-            "2:17 gateway.list_deadline: a list needs time; expected more than \"0s\"",
+            "2:17 gateway.list_deadline: a list takes time to read; expected more than \"0s\"",
         ),
         (
             "[gateway]\nhosts = ['https://x']",
@@ -194,7 +194,7 @@ fn a_wrong_command_is_told_with_what_was_expected() {
         ("[servers.a]\ncommand = ''", "2:11 servers.a.command: expected the program to run"),
         (
             "[servers.a]\ncommand = 'npx -y thing'",
-            "2:11 servers.a.command: no shell splits this into words; expected the program alone, and `args` for the rest",
+            "2:11 servers.a.command: this is not run by a shell; expected the program alone, and `args` for the rest",
         ),
         (
             "[servers.a]\ncommand = ['npx']",
@@ -222,7 +222,7 @@ fn a_wrong_command_is_told_with_what_was_expected() {
         ),
         (
             "[servers.a]\ncommand = 'x'\ninherit_env = ['A', 'B_*', '*_C']",
-            "3:15 servers.a.inherit_env: `*_C` names none; expected the name of an environment variable, or how names begin and `*`",
+            "3:15 servers.a.inherit_env: `*_C` cannot match a variable; expected the name of an environment variable, or how names begin and `*`",
         ),
     ] {
         assert_eq!(fault(text), told);
@@ -266,7 +266,7 @@ fn a_wrong_url_is_told_with_what_was_expected() {
         ),
         (
             "[servers.a]\nurl = 'http://x'\nheaders.x = \"a\\nb\"",
-            "3:13 servers.a.headers.x: no header can have a line end or another control character",
+            "3:13 servers.a.headers.x: a header cannot contain a line break or another control character",
         ),
     ] {
         assert_eq!(fault(text), told);
@@ -298,7 +298,7 @@ fn a_wrong_pool_is_told_with_what_was_expected() {
         ),
         (
             "[servers.a]\ncommand = 'x'\nmode = 'exclusive'\ncalls_per_worker = 2",
-            "4:20 servers.a.calls_per_worker: 2, but mode `exclusive` is one call at a time; expected 1, or no such key",
+            "4:20 servers.a.calls_per_worker: 2, but mode `exclusive` is one call at a time; expected 1, or leave the key out",
         ),
         (
             "[servers.a]\ncommand = 'x'\nrestart = { first = '1m' }",
@@ -314,7 +314,7 @@ fn a_wrong_pool_is_told_with_what_was_expected() {
         ),
         (
             "[servers.a]\ncommand = 'x'\nroots = ['/home']",
-            "3:9 servers.a.roots: `/home` is no root; expected a `file://` URI",
+            "3:9 servers.a.roots: `/home` is not a root; expected a `file://` URI",
         ),
         (
             "[servers.a]\ncommand = 'x'\ntools.allow = ['']",

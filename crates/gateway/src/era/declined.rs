@@ -19,7 +19,7 @@ pub(crate) enum Declined {
     Untranslatable(ErrorObject),
     #[error("the client is gone")]
     ClientGone,
-    #[error("no randomness for a name: {0}")]
+    #[error("the system gave no random bytes: {0}")]
     NoRandomness(getrandom::Error),
 
     // Too many wait.

@@ -44,7 +44,7 @@ pub(crate) enum Broken {
     Write(io::Error),
     /// The upstream takes nothing of what is sent.
     Stalled,
-    /// What it says is no protocol.
+    /// What it says is not MCP.
     Strays,
     /// It said something that cannot be read, and it cannot be told whose that was.
     TooLong(LineTooLong),
@@ -60,7 +60,7 @@ impl Broken {
             Self::Read(_) => "reading failed",
             Self::Write(_) => "writing failed",
             Self::Stalled => "it does not read what it is sent",
-            Self::Strays => "too many lines in a row on its stdout are no messages",
+            Self::Strays => "too many lines in a row on its stdout are not messages",
             Self::TooLong(_) => "the server sent a message that is too long",
             Self::NoRoom => {
                 "the server sent a message for which there is no room, while others wait"

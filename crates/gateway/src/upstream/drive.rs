@@ -46,7 +46,7 @@ pub(super) const UNREAD_BYTES_MAX: usize = BACKLOG_BYTES_MAX + 2 * MESSAGE_BYTES
 /// Bytes of a line in which its id is looked for when the rest is given up.
 const BEGIN_BYTES: usize = 256;
 
-/// Lines in a row that are no messages, after which an upstream is not one.
+/// Consecutive lines that are not messages, after which the peer is not taken for an MCP server.
 const STRAYS_MAX: u32 = 10_000;
 
 /// Who waits for a request on the connection.

@@ -168,7 +168,7 @@ pub(crate) struct Worker {
     pub(super) starts: Mutex<Restarts>,
     /// Answers that came after their call had ended, or to no call at all.
     pub(crate) late: AtomicU64,
-    /// Lines on its stdout that were no messages.
+    /// Lines on its stdout that were not messages.
     pub(crate) strays: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) peer: ArcSwapOption<Peer>,
