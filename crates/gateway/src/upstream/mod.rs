@@ -1,8 +1,7 @@
 //! One upstream: its workers, and what it offers.
 //!
 //! * this file — the upstream as others see it.
-//! * `model` — what its core is made of, with `call`: the data that all of the rest works on. What
-//!   the rest has in files of its own, the model has as fields.
+//! * `model` — what its core is made of, with `call`: the data that all of the rest works on.
 //! * `monitor` — its task: what it offers, and when that is asked for again; `listens` — how long the
 //!   streams of an upstream of 2026-07-28 last that tell of changes; `subscriptions` — telling
 //!   workers what clients want to hear of.
