@@ -1,4 +1,5 @@
-//! Files that import each other in a circle: a reader has to know all of them to know one.
+//! Files that import each other in a circle: a reader has to know all of them to know one. What a module
+//! hands on with `pub use` is not counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
