@@ -27,7 +27,6 @@ use crate::catalog::{self, Entry, Health, Kind, Need, Rules, Verdict, negotiate}
 use crate::clock;
 use crate::frontend::View;
 use crate::gateway::{Gateway, Inner};
-
 pub use crate::settle::Calls;
 use crate::upstream::Upstream;
 use crate::upstream::cause::failed_lists;

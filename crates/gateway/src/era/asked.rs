@@ -56,11 +56,12 @@ pub(super) enum Of {
 /// goes on with them.
 #[derive(Default)]
 pub(crate) struct Parking {
-    pub(super) calls: Mutex<HashMap<String, Place>>,
+    pub(super) calls: Mutex<HashMap<String, ParkedCall>>,
     pub(super) hasher: RandomState,
 }
 
-pub(super) struct Place {
+/// A call whose client is away.
+pub(super) struct ParkedCall {
     pub(super) call: Arc<Call>,
     pub(super) since: Instant,
     /// Of what makes two rounds the same call.

@@ -20,7 +20,7 @@ use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Relayed};
 use serde_json::value::RawValue;
 
-use super::asked::{Parked, Parking, Place, Question};
+use super::asked::{Parked, ParkedCall, Parking, Question};
 use super::declined::Declined;
 use crate::clock;
 use crate::failure::Failure;
@@ -103,12 +103,12 @@ impl Parking {
         let digest = self.digest(&request);
         let place = {
             let mut calls = self.calls();
-            let fits = |place: &Place| {
+            let fits = |place: &ParkedCall| {
                 place.digest == digest && place.call.caller.principal == request.caller().principal
             };
             calls.get(&state).is_some_and(fits).then(|| calls.remove(&state)).flatten()
         };
-        let Some(Place { call, .. }) = place else {
+        let Some(ParkedCall { call, .. }) = place else {
             fail(request, &Failure::State, way);
             return Resumed::Answered;
         };
@@ -175,14 +175,14 @@ impl Parking {
         let now = clock::now();
         let expired: Vec<_> = {
             let mut calls = self.calls();
-            for Place { call, .. } in calls.values() {
+            for ParkedCall { call, .. } in calls.values() {
                 if let Some((parked, kept)) = call.life().kept()
                     && now.duration_since(kept.at) >= ENDED_TIME_MAX
                 {
                     parked.close(&call.caller);
                 }
             }
-            let late = |place: &Place| {
+            let late = |place: &ParkedCall| {
                 let since = now.duration_since(place.since);
                 let is_in_the_way = |call: &Call| {
                     call.life().sent().is_some_and(|sent| sent.place.worker.is_wanted())
@@ -210,7 +210,7 @@ impl Parking {
         }
         let (pool, call, since) = (Arc::clone(&call.pool), Arc::clone(call), clock::now());
         let digest = self.digest(&request);
-        self.calls().insert(state, Place { call, since, digest });
+        self.calls().insert(state, ParkedCall { call, since, digest });
         let way = Way::to(&pool.shared.tally);
         settle(request, Reply::Line(out, message::Outcome::Result), Outcome::Answered, way);
         Ok(())
@@ -222,7 +222,7 @@ impl Parking {
         self.hasher.hash_one(parts.map(|part| message.part(part)))
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<String, Place>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, ParkedCall>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

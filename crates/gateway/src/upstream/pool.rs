@@ -415,9 +415,7 @@ impl Pool {
     pub(super) fn keyed(&self) -> MutexGuard<'_, Keys<Key, Arc<Lane>>> {
         self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Pool {
     /// Why no worker of it runs, for clients.
     pub(super) fn why_down(&self) -> String {
         let cause = self.status.cause();
