@@ -23,8 +23,9 @@ use crate::transport::tls::ClientTls;
 /// The most connections of one pool, in use and idle together.
 pub const CONNECTIONS_MAX: usize = 100;
 
-/// The most idle connections that are kept.
-pub const IDLE_MAX: usize = 20;
+/// The most idle connections that are kept: all. Calls that come in bursts would else connect anew for
+/// each burst, and servers bound the connections that one client may open in a second.
+pub const IDLE_MAX: usize = CONNECTIONS_MAX;
 
 /// How long an idle connection is kept.
 pub const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
