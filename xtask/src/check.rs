@@ -1,5 +1,6 @@
 //! Everything that is checked without running a test.
 
+use std::collections::BTreeSet;
 use std::iter;
 use std::path::Path;
 use std::process::Command;
@@ -67,6 +68,13 @@ fn clippy_runs(metadata: &Value) -> Vec<(&'static str, Vec<String>)> {
 /// What users build without the features that the workspace's other packages ask for.
 pub fn published_with_features(metadata: &Value) -> impl Iterator<Item = &str> {
     tidy::members(metadata).filter(is_published).filter(has_features).filter_map(name)
+}
+
+/// The names of the workspace's test programs, once each.
+pub fn test_targets(metadata: &Value) -> BTreeSet<&str> {
+    let targets = tidy::members(metadata).filter_map(|package| package.get("targets")?.as_array());
+    let is_test = |target: &&Value| target.pointer("/kind/0").is_some_and(|kind| kind == "test");
+    targets.flatten().filter(is_test).filter_map(name).collect()
 }
 
 /// Null is any registry, an empty list none.

@@ -1,17 +1,20 @@
 //! Every test, and one line that sums them up.
 
 use std::io::{BufRead, BufReader};
-use std::iter;
+use std::mem;
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::thread;
 
 use anyhow::{Context, bail};
+use serde_json::Value;
 
 use crate::api;
 use crate::check;
 use crate::conformance;
 use crate::interop;
-use crate::run::{cargo, in_ci, line, step};
+use crate::run::{cargo, in_ci, line, run, step};
 use crate::site;
 use crate::supply;
 use crate::tidy;
@@ -23,6 +26,9 @@ pub enum Interop {
     LeaveOut,
 }
 
+/// The tests with other people's programs.
+const FOREIGN: [&str; 2] = ["conformance", "interop"];
+
 /// Tells the interop tests to pass without doing anything.
 const INTEROP_OFF: (&str, &str) = ("MCPLANE_INTEROP", "off");
 
@@ -32,11 +38,8 @@ pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
     check::check(root)?;
     api::check(root)?;
     let mut tally = Tally::default();
-    let mut command = cargo(root, &["test", "--workspace", "--no-fail-fast"]);
     let metadata = tidy::metadata(root)?;
-    let alone = check::published_with_features(&metadata);
-    let alone = alone.map(|package| cargo(root, &["test", "-p", package, "--no-fail-fast"]));
-    let alone: Vec<_> = alone.collect();
+    let mut lanes = lanes(root, &metadata);
     match with {
         Interop::Run => {
             // Not a test that was skipped: the nightly run has the network for it.
@@ -47,11 +50,34 @@ pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
             tally.skipped.extend(site::site(root)?);
         }
         Interop::LeaveOut => {
-            command.env(INTEROP_OFF.0, INTEROP_OFF.1);
+            for command in lanes.iter_mut().flatten() {
+                command.env(INTEROP_OFF.0, INTEROP_OFF.1);
+            }
             tally.skipped.push("interop: left out by --fast".to_owned());
         }
     }
-    count(iter::once(command).chain(alone), tally)
+    let build = &mut cargo(root, &["test", "--workspace", "--no-run"]);
+    step("test programs", || run(build))?;
+    count(lanes, tally)
+}
+
+/// What runs side by side. The tests with other people's programs wait more than they compute, so they
+/// have a lane of their own.
+fn lanes(root: &Path, metadata: &Value) -> Vec<Vec<Command>> {
+    let tests = |which: &[&str]| {
+        let args = [&["test", "--workspace", "--no-fail-fast"], which].concat();
+        cargo(root, &args)
+    };
+    let names = check::test_targets(metadata).into_iter().filter(|name| !FOREIGN.contains(name));
+    let named = names.flat_map(|name| ["--test", name]);
+    let ours: Vec<_> = ["--lib", "--bins"].into_iter().chain(named).collect();
+    let alone = check::published_with_features(metadata);
+    let alone = alone.map(|package| cargo(root, &["test", "-p", package, "--no-fail-fast"]));
+    let foreign = FOREIGN.into_iter().flat_map(|name| ["--test", name]).collect::<Vec<_>>();
+    vec![
+        [tests(&foreign), tests(&["--doc"])].into_iter().chain(alone).collect(),
+        vec![tests(&ours)],
+    ]
 }
 
 /// Runs only the tests against other implementations.
@@ -66,43 +92,72 @@ pub fn conformance(root: &Path) -> anyhow::Result<()> {
     one(root, "conformance", skipped)
 }
 
-fn one(root: &Path, target: &str, skipped: Vec<String>) -> anyhow::Result<()> {
+fn one(root: &Path, target: &'static str, skipped: Vec<String>) -> anyhow::Result<()> {
     let tally = Tally { skipped, ..Tally::default() };
     let args = ["test", "--package", "mcplane-tests", "--test", target, "--no-fail-fast"];
-    count([cargo(root, &args)], tally)
+    count(vec![vec![cargo(root, &args)]], tally)
 }
 
 fn set_up(root: &Path) -> anyhow::Result<Vec<String>> {
     step("interop set-up", || interop::setup(root, in_ci()))
 }
 
-fn count(commands: impl IntoIterator<Item = Command>, mut tally: Tally) -> anyhow::Result<()> {
-    for mut command in commands {
-        println!("       {}", line(&command));
-        let failed = tally.failed;
-        let outcome = step("tests", || watch(&mut command, &mut tally));
-        if tally.failed == failed {
-            outcome?; // not for a test's sake: something did not compile, or a test program died
+/// Runs the commands of each lane one after the other, and the lanes side by side.
+fn count(lanes: Vec<Vec<Command>>, mut tally: Tally) -> anyhow::Result<()> {
+    let run = |commands: Vec<Command>| commands.into_iter().map(watched).collect::<Vec<_>>();
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let lanes: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(move || run(lane))).collect();
+        let outcomes =
+            lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|why| resume_unwind(why)));
+        outcomes.flatten().collect()
+    });
+    let mut died = Ok(());
+    for (theirs, outcome) in outcomes {
+        if theirs.failed.is_empty() {
+            died = died.and(outcome); // something did not compile, or a test program died
         }
+        tally.append(theirs);
     }
     tally.print();
+    died?;
     tally.verdict(in_ci())
 }
 
-/// Runs a test command, shows what it prints, and counts the results in it. Stderr, where cargo
-/// says what it builds and runs, goes straight through.
-fn watch(command: &mut Command, tally: &mut Tally) -> anyhow::Result<()> {
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
-    let stdout = child.stdout.take().context("stdout is piped")?;
-    for text in BufReader::new(stdout).split(b'\n') {
+fn watched(command: Command) -> (Tally, anyhow::Result<()>) {
+    println!("       {}", line(&command));
+    let mut tally = Tally::default();
+    let outcome = step("tests", || watch(command, &mut tally));
+    (tally, outcome)
+}
+
+/// Runs a test command, counts the results in what it prints, and shows that program by program: what
+/// others print meanwhile does not come between.
+fn watch(mut command: Command, tally: &mut Tally) -> anyhow::Result<()> {
+    let named = line(&command);
+    let (output, input) = std::io::pipe().context("cannot make a pipe")?;
+    let mut child = command
+        .stdout(input.try_clone().context("cannot use a pipe twice")?)
+        .stderr(input)
+        .spawn()
+        .context("cannot start cargo")?;
+    drop(command); // else the pipe has no end
+    let mut program = String::new();
+    for text in BufReader::new(output).split(b'\n') {
         let text = text.context("cannot read what the tests print")?;
         let text = String::from_utf8_lossy(&text);
-        println!("{text}");
-        tally.add(&text);
+        if text.trim_start().starts_with("Running ") || text.contains(" has been running for ") {
+            println!("{text}");
+        }
+        program.push_str(&text);
+        program.push('\n');
+        if tally.add(&text) {
+            print!("{}", mem::take(&mut program));
+        }
     }
+    print!("{program}");
     match child.wait().context("cannot wait for cargo")? {
         status if status.success() => Ok(()),
-        status => bail!("`{}` failed: {status}", line(command)),
+        status => bail!("`{named}` failed: {status}"),
     }
 }
 
@@ -110,32 +165,49 @@ fn watch(command: &mut Command, tally: &mut Tally) -> anyhow::Result<()> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     passed: u64,
-    failed: u64,
+    /// By their names.
+    failed: Vec<String>,
     /// What did not run, and why.
     skipped: Vec<String>,
 }
 
 impl Tally {
-    /// Takes one line of a test program's output.
-    fn add(&mut self, line: &str) {
-        if let Some(counts) = line.strip_prefix("test result: ") {
+    /// Takes one line of a test program's output; whether it is the last one.
+    fn add(&mut self, line: &str) -> bool {
+        // What a test leaves running may have written the start of a line before it.
+        let sum = ["test result: ok. ", "test result: FAILED. "]
+            .into_iter()
+            .find_map(|start| line.split_once(start));
+        if let Some((_, counts)) = sum {
             self.passed += before(counts, " passed");
-            self.failed += before(counts, " failed");
         } else if let Some((name, why)) = ignored(line) {
             self.skipped.push(format!("{name}: {why}"));
+        } else if let Some(name) = failed(line) {
+            self.failed.push(name.to_owned());
         }
+        sum.is_some()
+    }
+
+    fn append(&mut self, mut other: Self) {
+        self.passed += other.passed;
+        self.failed.append(&mut other.failed);
+        self.skipped.append(&mut other.skipped);
     }
 
     fn print(&self) {
         for skipped in &self.skipped {
             println!("skipped {skipped}");
         }
-        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped.len());
+        for failed in &self.failed {
+            println!("failed  {failed}");
+        }
+        let (passed, failed, skipped) = (self.passed, self.failed.len(), self.skipped.len());
+        println!("{passed} passed, {failed} failed, {skipped} skipped");
     }
 
     fn verdict(&self, in_ci: bool) -> anyhow::Result<()> {
-        if self.failed > 0 {
-            bail!("{} tests failed; they are named above", self.failed);
+        if !self.failed.is_empty() {
+            bail!("{} tests failed; they are named above", self.failed.len());
         }
         if in_ci && !self.skipped.is_empty() {
             bail!("in CI nothing may be skipped (CI is set); install what the lines above miss");
@@ -148,6 +220,11 @@ impl Tally {
 fn before(counts: &str, label: &str) -> u64 {
     let number = counts.split_once(label).and_then(|(start, _)| start.rsplit(' ').next());
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The name in `test name ... FAILED`.
+fn failed(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
 
 /// The name and the reason in `test name ... ignored, reason`.
@@ -163,7 +240,9 @@ mod tests {
 
     fn tally(output: &str) -> Tally {
         let mut tally = Tally::default();
-        output.lines().for_each(|line| tally.add(line));
+        for line in output.lines() {
+            tally.add(line);
+        }
         tally
     }
 
@@ -174,18 +253,23 @@ mod tests {
              test a ... ok\n\
              test b - c (line 3) ... ignored, needs a moon\n\
              test d ... ignored\n\
+             test e - should panic ... FAILED\n\
              test result: ok. 10 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out\n\
-             test result: FAILED. 7 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out\n",
+             half a linetest result: FAILED. 7 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n",
         );
         let skipped = vec!["b - c (line 3): needs a moon".to_owned(), "d: ignored".to_owned()];
-        assert_eq!(tally, Tally { passed: 17, failed: 3, skipped });
+        assert_eq!(
+            tally,
+            Tally { passed: 17, failed: vec!["e - should panic".to_owned()], skipped }
+        );
     }
 
     #[test]
     fn a_failure_fails_and_a_skip_fails_in_ci() {
         let passed = tally("test result: ok. 1 passed; 0 failed; 0 ignored");
         assert!(passed.verdict(true).is_ok());
-        let failed = tally("test result: FAILED. 1 passed; 1 failed; 0 ignored");
+        let failed =
+            tally("test it ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored");
         assert!(failed.verdict(false).is_err());
         let skipped = tally("test a ... ignored");
         assert!(skipped.verdict(false).is_ok());
