@@ -164,11 +164,17 @@ fn a_status_is_a_transport_error_that_says_which() {
 }
 
 #[test]
-fn a_json_rpc_error_is_one_whatever_its_status() {
+fn a_json_rpc_error_is_one_unless_the_server_is_too_busy_to_read_the_call() {
     let script = |n| if n % 10 == 9 { Act::Refuse("400 Bad Request") } else { Act::Answer };
     let (counted, ok, what) = errors(script);
     assert_eq!((counted, ok), (only("json_rpc", 10), 90));
     assert!(what.contains("no such argument"), "{what}");
+
+    const BUSY: &str = "503 Busy\r\nRetry-After: 7";
+    let (counted, ok, what) = errors(|n| if n % 10 == 9 { Act::Refuse(BUSY) } else { Act::Answer });
+    assert_eq!((counted, ok), (only("transport", 10), 90));
+    let said = "HTTP 503 Service Unavailable, Retry-After: 7: {";
+    assert!(what.contains(said) && what.contains("no such argument"), "{what}");
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn load(
         let found = report.pointer(path).and_then(Value::as_f64);
         found.with_context(|| format!("no number at {path} in the report"))
     };
-    let refused = number("/runs/0/results/errors/json_rpc")?;
+    let refused = number("/runs/0/results/errors/transport")?;
     Ok([number("/runs/0/results/calls_ok")? / SECONDS, refused / SECONDS])
 }
 

@@ -134,9 +134,13 @@ impl Streamable {
     }
 }
 
+/// Statuses of a server that is too busy to read the call: what else it says is not the answer.
+const BUSY: [u16; 2] = [429, 503];
+
 /// What a response says that is not a plain answer: a JSON-RPC error, or only its status.
 pub(super) fn refusal(id: i64, head: &Head, body: Bytes) -> Arrival {
-    if let Ok(message) = Message::scan(body.clone())
+    if !BUSY.contains(&head.status)
+        && let Ok(message) = Message::scan(body.clone())
         && message.kind() == MessageKind::ErrorResponse
     {
         return Arrival::Failed(id, Lost::Refused(Box::new(message)));
