@@ -108,7 +108,7 @@ fn table(judged: &Gate, is_asserted: bool) -> String {
         let outcome = word(*outcome);
         let _ = writeln!(
             text,
-            "  {what:<14}{baseline:>14} → {result:<14}{ratio:<26}{limit:<20}{outcome:<12}{note}"
+            "  {what:<14}{baseline:>14} → {result:<14}{ratio:<26}{limit:<20} {outcome:<12}{note}"
         );
     }
     let and = if is_asserted { " and --assert" } else { "" };

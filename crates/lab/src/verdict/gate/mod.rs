@@ -220,7 +220,7 @@ fn same_at_every_run(before: &Group<'_>, now: &Group<'_>, profile: &Profile) -> 
         baseline: before.leak().map_or_else(not_measured, |(slope, _)| per_min(slope)),
         result: per_min(slope),
         ratio: None,
-        limit: "no drift of memory beyond its limits".to_owned(),
+        limit: "≤ 1 MiB/min, ≤ 15 %".to_owned(),
         outcome: if is_leak { Outcome::Regression } else { Outcome::Pass },
         note: "Theil and Sen's slope over the seconds of the run".to_owned(),
     }));

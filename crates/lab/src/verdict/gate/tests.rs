@@ -58,6 +58,7 @@ fn a_leak_is_a_regression_and_a_short_run_says_nothing() {
     assert_eq!(outcome(&leaks, "leak"), Outcome::Regression);
     let leak = leaks.findings.iter().find(|finding| finding.what == "leak").unwrap();
     assert_eq!((leak.baseline.as_str(), leak.result.as_str()), ("n/a", "2.0 MiB/min"));
+    assert!(leak.limit.chars().count() <= 20, "`{}` is wider than its column", leak.limit);
     let steady = judged(&with(100.0, false), &with(100.0, false), "default", "");
     assert_eq!(outcome(&steady, "leak"), Outcome::Pass);
 }
