@@ -90,7 +90,7 @@ pub fn bench(
 
 impl Outcome {
     /// Whether what `spec` asks for holds: its assertions alone, if it has some; that a rate was found;
-    /// or else that nothing failed. `None` if that cannot be told.
+    /// or else that nothing failed and nothing leaks. `None` if that cannot be told.
     #[must_use]
     pub fn holds(&self, spec: &Spec) -> Option<bool> {
         let report = &self.report;
@@ -100,7 +100,8 @@ impl Outcome {
             (None, Some(_)) => report.holds(),
             (None, None) => {
                 let failed = report.cold_start().is_some_and(|cold| cold.failed > 0);
-                Some(report.runs.iter().all(Run::is_clean) && !failed)
+                let is_good = |run: &Run| run.is_clean() && run.leak().is_none();
+                Some(report.runs.iter().all(is_good) && !failed)
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::results::{Checked, ColdStart, Found, Run, Spread};
 
 impl Document {
     /// A suite for each file and a test case for each run. A run fails by failed calls, by breaking off
-    /// and by each assertion that does not hold. A search for a limit is one case, and its runs
+    /// and by each assertion that does not hold; without assertions, also by a leak. A search for a limit is one case, and its runs
     /// are evidence, and fails where no rate holds; cold starts fail where one failed. What could not
     /// be measured, or not to its end, is an error.
     #[must_use]
@@ -224,6 +224,9 @@ fn failures(run: &Run, asserted: &[Checked]) -> Vec<String> {
     if !listed.is_empty() {
         let example = run.results.first_failure.as_deref().unwrap_or("not recorded");
         failures.push(format!("calls failed: {}; for example: {example}", listed.join(", ")));
+    }
+    if asserted.is_empty() {
+        failures.extend(run.leak());
     }
     failures.extend(asserted.iter().filter_map(broken));
     failures

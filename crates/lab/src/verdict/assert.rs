@@ -12,6 +12,7 @@
 //! | `errors` | none: failed calls |
 //! | `error_rate` | `%`, or none for a fraction |
 //! | `rss` | `B` `KiB` `MiB` `GiB`, needed |
+//! | `drift` | only `drift=none`: no figure has a trend beyond its limit |
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,6 +43,8 @@ pub struct Facts {
     pub rss_bytes: Option<f64>,
     /// CPU of the server per call in nanoseconds.
     pub cpu_ns_per_call: Option<f64>,
+    /// Figures that drift beyond their limits; `None` where the run was too short to tell.
+    pub drifting: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +63,7 @@ enum Name {
     Errors,
     ErrorRate,
     Rss,
+    Drift,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,10 +146,17 @@ impl FromStr for Assertion {
         };
         let name = Name::parse(name.trim()).ok_or_else(|| {
             let names = "throughput, p50, p90, p95, p99, p99.9, mean, max, errors, error_rate, \
-                rss, cpu_per_call";
+                rss, cpu_per_call, drift";
             format!("`{text}`: there is no `{}`; there are {names}", name.trim())
         })?;
         let value = value.trim();
+        if name == Name::Drift {
+            let known = operator == Operator::Equal && value == "none";
+            return match known {
+                true => Ok(Self { text: text.to_owned(), name, operator, limit: 0.0 }),
+                false => Err(format!("`{text}`: of drift one may only ask drift=none")),
+            };
+        }
         let digits = |c: char| c.is_ascii_digit() || c == '.';
         let unit = value.trim_start_matches(digits);
         let number = value.strip_suffix(unit).unwrap_or_default();
@@ -182,6 +193,7 @@ impl Name {
             "errors" => Self::Errors,
             "error_rate" => Self::ErrorRate,
             "rss" => Self::Rss,
+            "drift" => Self::Drift,
             _ => Self::Metric(Metric::ALL.into_iter().find(|metric| metric.as_str() == name)?),
         })
     }
@@ -196,6 +208,7 @@ impl Name {
             Self::Errors => Some(facts.errors as f64),
             Self::ErrorRate => (facts.calls > 0).then(|| facts.errors as f64 / facts.calls as f64),
             Self::Rss => facts.rss_bytes,
+            Self::Drift => facts.drifting.map(|count| count as f64),
         }
     }
 
@@ -209,9 +222,14 @@ impl Name {
             (Self::Rss, "KiB") => 1024.0,
             (Self::Rss, "MiB") => 1024.0 * 1024.0,
             (Self::Rss, "GiB") => 1024.0 * 1024.0 * 1024.0,
-            (Self::Metric(Metric::Throughput) | Self::Errors | Self::ErrorRate | Self::Rss, _) => {
-                return None;
-            }
+            (
+                Self::Metric(Metric::Throughput)
+                | Self::Errors
+                | Self::ErrorRate
+                | Self::Rss
+                | Self::Drift,
+                _,
+            ) => return None,
             (_, "ns") => 1.0,
             (_, "us" | "µs" | "μs") => 1e3,
             (_, "ms") => 1e6,
@@ -226,6 +244,7 @@ impl Name {
             Self::Errors => "none",
             Self::ErrorRate => "% or none",
             Self::Rss => "B, KiB, MiB or GiB",
+            Self::Drift => "none",
             _ => "ns, us, ms or s",
         }
     }
@@ -237,6 +256,8 @@ impl Name {
             Self::Errors => format!("{value}"),
             Self::ErrorRate => format!("{:.3} %", 100.0 * value),
             Self::Rss => format!("{:.1} MiB", value / (1024.0 * 1024.0)),
+            Self::Drift if value == 0.0 => "none".to_owned(),
+            Self::Drift => format!("{value} figures"),
         }
     }
 }
@@ -246,10 +267,18 @@ impl Report {
     #[must_use]
     pub fn asserting(mut self, assertions: &Assertions) -> Self {
         if !assertions.is_empty() {
-            let check = |run: &Run| assertions.check(&Facts::from(&run.results));
+            let check = |run: &Run| assertions.check(&Facts::from(run));
             self.asserted = self.runs.iter().map(check).collect();
         }
         self
+    }
+}
+
+impl From<&Run> for Facts {
+    fn from(run: &Run) -> Self {
+        let count = || run.drift.iter().filter(|drift| drift.is_beyond_chance()).count();
+        let drifting = (!run.drift.is_empty()).then(count);
+        Self { drifting, ..Self::from(&run.results) }
     }
 }
 
@@ -263,6 +292,7 @@ impl From<&Results> for Facts {
             calls: results.calls_ok + errors,
             rss_bytes: results.resources.rss_bytes_max.map(|bytes| bytes as f64),
             cpu_ns_per_call: results.resources.cpu_ns_per_call,
+            drifting: None,
         }
     }
 }
@@ -286,6 +316,7 @@ mod tests {
             calls: 1000,
             rss_bytes: Some(3.0 * 1024.0 * 1024.0),
             cpu_ns_per_call: None,
+            drifting: Some(0),
         }
     }
 
@@ -311,6 +342,7 @@ mod tests {
             ("error_rate<0.001", false),
             ("rss<=3MiB", true),
             ("rss<3071KiB", false),
+            ("drift = none", true),
         ] {
             assert_eq!(holds(text), Some(want), "{text}");
         }

@@ -13,7 +13,7 @@ const POINTS_MAX: usize = 300;
 const POINTS_MIN: usize = 8;
 
 /// The probability below which a trend is not taken for chance.
-const CHANCE: f64 = 0.05;
+pub(super) const CHANCE: f64 = 0.05;
 
 /// 1 MiB per minute: a leak.
 const LEAK_BYTES_PER_MIN: f64 = 1024.0 * 1024.0;

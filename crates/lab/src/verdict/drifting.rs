@@ -1,6 +1,7 @@
 //! Whether the figures of a run drift.
 
-use crate::results::{Drifting, ResourceSecond, Results, Second, Series};
+use crate::results::{Drifting, ResourceSecond, Results, Run, Second, Series};
+use crate::verdict::drift::CHANCE;
 use crate::verdict::{Flag, Point, drift};
 
 /// Fewest intervals that are judged: a trend of less is the weather.
@@ -39,6 +40,11 @@ impl Drifting {
         })
     }
 
+    /// Whether a limit was passed, and there is a trend that chance does not explain.
+    pub(crate) fn is_beyond_chance(&self) -> bool {
+        self.flagged && self.p < CHANCE
+    }
+
     /// `memory +0.02 MiB/min`.
     pub(crate) fn text(&self) -> String {
         let percent = |name| match self.slope_relative_per_min {
@@ -57,6 +63,19 @@ impl Drifting {
             Series::Threads => number("threads"),
         };
         self.why.iter().fold(text, |text, why| format!("{text} ({why})"))
+    }
+}
+
+impl Run {
+    /// What the target holds more and more of, memory or descriptors, and how fast.
+    #[must_use]
+    pub fn leak(&self) -> Option<String> {
+        let grows = |drift: &&Drifting| {
+            matches!(drift.metric, Series::Rss | Series::Fds)
+                && drift.slope_per_min > 0.0
+                && drift.is_beyond_chance()
+        };
+        self.drift.iter().find(grows).map(Drifting::text)
     }
 }
 
@@ -108,6 +127,7 @@ mod tests {
     use crate::report::Style;
     use crate::results::tests::sample;
     use crate::results::{Environment, Report};
+    use crate::verdict::{Assertions, Facts};
 
     const S: u64 = 1_000_000_000;
     const MIB: u64 = 1 << 20;
@@ -157,6 +177,25 @@ mod tests {
         let text = memory.text();
         assert!(text.starts_with("memory +6.00 MiB/min (a leak"), "{text}");
         assert_eq!(all.iter().filter(|drift| drift.flagged).count(), 1);
+    }
+
+    #[test]
+    fn a_leak_decides_and_one_that_may_be_chance_does_not() {
+        let mut run = sample(2_000, false);
+        run.results.errors = Default::default();
+        run.drift = Drifting::all(&side(61, 0));
+        assert_eq!(run.leak(), None);
+        let of = |run: &Run| {
+            "drift=none".parse::<Assertions>().unwrap().check(&Facts::from(run))[0].clone()
+        };
+        assert_eq!((of(&run).holds, of(&run).measured.as_str()), (Some(true), "none"));
+        run.drift = Drifting::all(&side(61, MIB / 10));
+        assert!(run.leak().is_some_and(|leak| leak.starts_with("memory +6.00 MiB/min")));
+        assert_eq!((of(&run).holds, of(&run).measured.as_str()), (Some(false), "1 figures"));
+        run.drift.iter_mut().for_each(|drift| drift.p = 0.06);
+        assert_eq!(run.leak(), None);
+        run.drift.clear();
+        assert_eq!(of(&run).holds, None, "too short to tell");
     }
 
     #[test]

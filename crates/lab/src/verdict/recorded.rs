@@ -190,7 +190,7 @@ impl<'a> Group<'a> {
     /// The figures of each run, for assertions.
     #[must_use]
     pub fn facts(&self) -> Vec<Facts> {
-        self.runs.iter().map(|run| Facts::from(&run.results)).collect()
+        self.runs.iter().map(|run| Facts::from(*run)).collect()
     }
 
     /// Failed calls by calls that ended.
