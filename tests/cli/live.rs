@@ -3,13 +3,14 @@
 use std::{fs, path::Path};
 
 use mcplane_tests::child::{binary, mcplane, run};
+use mcplane_tests::skip;
 
 use crate::{LIMIT, file};
 
 /// What a terminal of 120 columns got from this line of shell, if there is a `script` to make one.
 fn terminal(line: &str) -> Option<String> {
     if !["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists()) {
-        eprintln!("skipped: there is no script(1) here, which makes a terminal");
+        skip("there is no script(1) here, which makes a terminal");
         return None;
     }
     let out = file("typescript");

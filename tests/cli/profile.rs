@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use mcplane_tests::child::{binary, mcplane};
+use mcplane_tests::skip;
 use serde_json::Value;
 
 use crate::{LIMIT, file};
@@ -10,7 +11,7 @@ use crate::{LIMIT, file};
 fn is_here(program: &str) -> bool {
     let is_here = Path::new("/usr/bin").join(program).exists();
     if !is_here {
-        eprintln!("skipped: there is no {program} here");
+        skip(&format!("there is no {program} here"));
     }
     is_here
 }

@@ -2,9 +2,10 @@
 
 use std::{
     env,
-    io::{self, Write},
     path::{Path, PathBuf},
 };
+
+use mcplane_tests::skip;
 
 /// A folder of `tests/interop`, and what is installed for it.
 #[derive(Clone, Copy)]
@@ -55,10 +56,7 @@ impl Peer {
         } else {
             return true;
         };
-        let in_ci = env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false");
-        assert!(!in_ci, "in CI nothing may be skipped: {why}");
-        // Past the test harness, which hides what a passing test prints.
-        let _ = writeln!(io::stderr(), "skipped: {why}");
+        skip(&why);
         false
     }
 }

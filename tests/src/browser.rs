@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::child::Running;
+use crate::skip;
 
 /// What makes it a browser of a test: no window, no sandbox (a container has none), and nothing that
 /// it does by itself.
@@ -22,14 +23,11 @@ const OPTIONS: [&str; 8] = [
 pub struct Chromium(String);
 
 impl Chromium {
-    /// The one in `PATH`. Where there is none it says that a test is left out, past the test harness,
-    /// which hides what a passing test prints.
+    /// The one in `PATH`; where there is none, a test is left out.
     pub fn find() -> Option<Self> {
-        use std::io::Write as _;
         let found = path();
         if found.is_none() {
-            let why = "skipped: no chromium, chromium-browser or google-chrome in PATH";
-            let _ = writeln!(std::io::stderr(), "{why}");
+            skip("no chromium, chromium-browser or google-chrome in PATH");
         }
         found.map(Self)
     }

@@ -182,6 +182,8 @@ impl Tally {
             self.passed += before(counts, " passed");
         } else if let Some((name, why)) = ignored(line) {
             self.skipped.push(format!("{name}: {why}"));
+        } else if let Some(why) = line.strip_prefix("skipped: ") {
+            self.skipped.push(why.to_owned());
         } else if let Some(name) = failed(line) {
             self.failed.push(name.to_owned());
         }
@@ -253,11 +255,16 @@ mod tests {
              test a ... ok\n\
              test b - c (line 3) ... ignored, needs a moon\n\
              test d ... ignored\n\
+             skipped: no moon in PATH\n\
              test e - should panic ... FAILED\n\
              test result: ok. 10 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out\n\
              half a linetest result: FAILED. 7 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n",
         );
-        let skipped = vec!["b - c (line 3): needs a moon".to_owned(), "d: ignored".to_owned()];
+        let skipped = vec![
+            "b - c (line 3): needs a moon".to_owned(),
+            "d: ignored".to_owned(),
+            "no moon in PATH".to_owned(),
+        ];
         assert_eq!(
             tally,
             Tally { passed: 17, failed: vec!["e - should panic".to_owned()], skipped }
