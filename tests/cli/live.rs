@@ -7,15 +7,16 @@ use mcplane_tests::skip;
 
 use crate::{LIMIT, file};
 
-/// What a terminal of 120 columns got from this line of shell, if there is a `script` to make one.
+/// What a terminal of 120 columns got from this line of shell, if there is a `script` to make one. To
+/// the line it is in the file `$SEEN` as it comes.
 fn terminal(line: &str) -> Option<String> {
     if !["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists()) {
         skip("there is no script(1) here, which makes a terminal");
         return None;
     }
     let out = file("typescript");
-    let line = format!("stty cols 120 rows 40; {line}");
-    let words = ["script", "-qec", &line, out.to_str().unwrap()].map(str::to_owned);
+    let line = format!("stty cols 120 rows 40; SEEN={}; {line}", out.display());
+    let words = ["script", "-qefc", &line, out.to_str().unwrap()].map(str::to_owned);
     run(&words, LIMIT).ok();
     Some(String::from_utf8_lossy(&fs::read(out).unwrap()).into_owned())
 }
@@ -59,7 +60,8 @@ fn without_a_terminal_or_when_quiet_nothing_is_drawn() {
 fn an_interrupt_ends_the_run_and_leaves_the_terminal_as_it_was() {
     let bench = bench("-d 50s");
     let line = format!(
-        "stty -a; {bench} & sleep 4; kill -INT $!; wait $!; echo \"ended with $?\"; stty -a"
+        "stty -a; {bench} & until grep -qa 'measuring[,] ' $SEEN; do sleep 0.2; done; sleep 1; \
+         kill -INT $!; wait $!; echo \"ended with $?\"; stty -a"
     );
     let Some(seen) = terminal(&line) else { return };
     for part in ["measuring, ", "interrupted", "ended with 0"] {

@@ -26,8 +26,9 @@ pub enum Interop {
     LeaveOut,
 }
 
-/// The tests with other people's programs.
-const FOREIGN: [&str; 2] = ["conformance", "interop"];
+/// Test programs that mostly wait for processes which they start: with other people's programs, and
+/// with the whole of ours.
+const LANES: [&[&str]; 2] = [&["conformance", "interop"], &["attacks", "cli", "gateway"]];
 
 /// Tells the interop tests to pass without doing anything.
 const INTEROP_OFF: (&str, &str) = ("MCPLANE_INTEROP", "off");
@@ -61,23 +62,28 @@ pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
     count(lanes, tally)
 }
 
-/// What runs side by side. The tests with other people's programs wait more than they compute, so they
-/// have a lane of their own.
+/// What runs side by side: programs of [`LANES`], and all others.
 fn lanes(root: &Path, metadata: &Value) -> Vec<Vec<Command>> {
     let tests = |which: &[&str]| {
         let args = [&["test", "--workspace", "--no-fail-fast"], which].concat();
-        cargo(root, &args)
+        let mut command = cargo(root, &args);
+        // Node starts a few hundred times, and each time with the same scripts.
+        command.env("NODE_COMPILE_CACHE", root.join(".interop/node-cache"));
+        command
     };
-    let names = check::test_targets(metadata).into_iter().filter(|name| !FOREIGN.contains(name));
-    let named = names.flat_map(|name| ["--test", name]);
-    let ours: Vec<_> = ["--lib", "--bins"].into_iter().chain(named).collect();
+    let named = |names: &[&'static str]| {
+        let words = names.iter().flat_map(|name| ["--test", name]);
+        tests(&words.collect::<Vec<_>>())
+    };
+    let others = check::test_targets(metadata).into_iter();
+    let others = others.filter(|name| !LANES.iter().any(|lane| lane.contains(name)));
+    let others: Vec<_> = others.flat_map(|name| ["--test", name]).collect();
     let alone = check::published_with_features(metadata);
     let alone = alone.map(|package| cargo(root, &["test", "-p", package, "--no-fail-fast"]));
-    let foreign = FOREIGN.into_iter().flat_map(|name| ["--test", name]).collect::<Vec<_>>();
-    vec![
-        [tests(&foreign), tests(&["--doc"])].into_iter().chain(alone).collect(),
-        vec![tests(&ours)],
-    ]
+    let rest = tests(&[&["--lib", "--bins"], &*others].concat());
+    let mut lanes: Vec<_> = LANES.iter().map(|lane| vec![named(lane)]).collect();
+    lanes.push([rest, tests(&["--doc"])].into_iter().chain(alone).collect());
+    lanes
 }
 
 /// Runs only the tests against other implementations.
