@@ -7,15 +7,15 @@ use mcplane_tests::skip;
 
 use crate::{LIMIT, file};
 
-/// What a terminal of 120 columns got from this line of shell, if there is a `script` to make one. To
-/// the line it is in the file `$SEEN` as it comes.
+/// What a terminal of 120 columns got from this line of shell, if there is a `script` to make one. The
+/// line itself finds that, as it comes, in the file `$SEEN`.
 fn terminal(line: &str) -> Option<String> {
     if !["/usr/bin/script", "/bin/script"].iter().any(|path| Path::new(path).exists()) {
         skip("there is no script(1) here, which makes a terminal");
         return None;
     }
     let out = file("typescript");
-    let line = format!("stty cols 120 rows 40; SEEN={}; {line}", out.display());
+    let line = format!("stty cols 120 rows 40; SEEN='{}'; {line}", out.display());
     let words = ["script", "-qefc", &line, out.to_str().unwrap()].map(str::to_owned);
     run(&words, LIMIT).ok();
     Some(String::from_utf8_lossy(&fs::read(out).unwrap()).into_owned())
@@ -60,7 +60,7 @@ fn without_a_terminal_or_when_quiet_nothing_is_drawn() {
 fn an_interrupt_ends_the_run_and_leaves_the_terminal_as_it_was() {
     let bench = bench("-d 50s");
     let line = format!(
-        "stty -a; {bench} & until grep -qa 'measuring[,] ' $SEEN; do sleep 0.2; done; sleep 1; \
+        "stty -a; {bench} & until grep -qa 'measuring[,] ' \"$SEEN\"; do sleep 0.2; done; sleep 1; \
          kill -INT $!; wait $!; echo \"ended with $?\"; stty -a"
     );
     let Some(seen) = terminal(&line) else { return };

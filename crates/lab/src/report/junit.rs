@@ -10,9 +10,9 @@ use crate::results::{Checked, ColdStart, Found, Run, Spread};
 
 impl Document {
     /// A suite for each file and a test case for each run. A run fails by failed calls, by breaking off
-    /// and by each assertion that does not hold; without assertions, also by a leak. A search for a limit is one case, and its runs
-    /// are evidence, and fails where no rate holds; cold starts fail where one failed. What could not
-    /// be measured, or not to its end, is an error.
+    /// and by each assertion that does not hold; without assertions, also by a leak. A search for a
+    /// limit is one case, and its runs are evidence, and fails where no rate holds; cold starts fail
+    /// where one failed. What could not be measured, or not to its end, is an error.
     #[must_use]
     pub fn to_junit(&self) -> String {
         let mut suites = String::new();

@@ -222,14 +222,9 @@ impl Name {
             (Self::Rss, "KiB") => 1024.0,
             (Self::Rss, "MiB") => 1024.0 * 1024.0,
             (Self::Rss, "GiB") => 1024.0 * 1024.0 * 1024.0,
-            (
-                Self::Metric(Metric::Throughput)
-                | Self::Errors
-                | Self::ErrorRate
-                | Self::Rss
-                | Self::Drift,
-                _,
-            ) => return None,
+            (Self::Metric(Metric::Throughput) | Self::Errors | Self::ErrorRate | Self::Rss, _) => {
+                return None;
+            }
             (_, "ns") => 1.0,
             (_, "us" | "µs" | "μs") => 1e3,
             (_, "ms") => 1e6,
@@ -244,7 +239,6 @@ impl Name {
             Self::Errors => "none",
             Self::ErrorRate => "% or none",
             Self::Rss => "B, KiB, MiB or GiB",
-            Self::Drift => "none",
             _ => "ns, us, ms or s",
         }
     }
@@ -257,7 +251,7 @@ impl Name {
             Self::ErrorRate => format!("{:.3} %", 100.0 * value),
             Self::Rss => format!("{:.1} MiB", value / (1024.0 * 1024.0)),
             Self::Drift if value == 0.0 => "none".to_owned(),
-            Self::Drift => format!("{value} figures"),
+            Self::Drift => format!("{value} drifting"),
         }
     }
 }

@@ -191,7 +191,7 @@ mod tests {
         assert_eq!((of(&run).holds, of(&run).measured.as_str()), (Some(true), "none"));
         run.drift = Drifting::all(&side(61, MIB / 10));
         assert!(run.leak().is_some_and(|leak| leak.starts_with("memory +6.00 MiB/min")));
-        assert_eq!((of(&run).holds, of(&run).measured.as_str()), (Some(false), "1 figures"));
+        assert_eq!((of(&run).holds, of(&run).measured.as_str()), (Some(false), "1 drifting"));
         run.drift.iter_mut().for_each(|drift| drift.p = 0.06);
         assert_eq!(run.leak(), None);
         run.drift.clear();
