@@ -27,9 +27,12 @@ pub enum Interop {
     LeaveOut,
 }
 
-/// Test programs that mostly wait for processes which they start: with other people's programs, and
-/// with the whole of ours.
-const LANES: [&[&str]; 2] = [&["conformance", "interop"], &["attacks", "cli", "gateway"]];
+/// Test programs that mostly wait for processes which they start.
+const LANES: [&[&str]; 2] = [&["conformance"], &["attacks", "cli", "gateway"]];
+
+/// Other people's clients ask and answer many things at once. How many wait at a time is up to their
+/// speed, and what a client may have waiting is bounded: nothing runs beside them.
+const LAST: &str = "interop";
 
 /// Tells the interop tests to pass without doing anything.
 const INTEROP_OFF: (&str, &str) = ("MCPLANE_INTEROP", "off");
@@ -41,7 +44,10 @@ pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
     api::check(root)?;
     let mut tally = Tally::default();
     let metadata = tidy::metadata(root)?;
-    let mut lanes = lanes(root, &metadata);
+    let alone = check::published_with_features(&metadata);
+    let alone: Vec<_> = alone.map(|package| ["test", "--no-fail-fast", "-p", package]).collect();
+    let mut lanes = lanes(root, &metadata, &alone);
+    let mut last = cargo(root, &["test", "--workspace", "--no-fail-fast", "--test", LAST]);
     match with {
         Interop::Run => {
             // Not a test that was skipped: the nightly run has the network for it.
@@ -52,18 +58,23 @@ pub fn test(root: &Path, with: Interop) -> anyhow::Result<()> {
             tally.skipped.extend(site::site(root)?);
         }
         Interop::LeaveOut => {
-            for command in lanes.iter_mut().flatten() {
+            for command in lanes.iter_mut().flatten().chain([&mut last]) {
                 command.env(INTEROP_OFF.0, INTEROP_OFF.1);
             }
         }
     }
-    let build = &mut cargo(root, &["test", "--workspace", "--no-run"]);
-    step("test programs", || run(build))?;
-    count(lanes, tally)
+    // All of them first: a compiler beside a test takes its time away.
+    for which in
+        [["test", "--workspace"].as_slice()].into_iter().chain(alone.iter().map(|a| &a[..]))
+    {
+        let build = &mut cargo(root, &[which, &["--no-run"]].concat());
+        step("test programs", || run(build))?;
+    }
+    count(lanes, last, tally)
 }
 
 /// What runs side by side: programs of [`LANES`], and all others.
-fn lanes(root: &Path, metadata: &Value) -> Vec<Vec<Command>> {
+fn lanes(root: &Path, metadata: &Value, alone: &[[&str; 4]]) -> Vec<Vec<Command>> {
     let tests = |which: &[&str]| {
         let args = [&["test", "--workspace", "--no-fail-fast"], which].concat();
         let mut command = cargo(root, &args);
@@ -76,10 +87,9 @@ fn lanes(root: &Path, metadata: &Value) -> Vec<Vec<Command>> {
         tests(&words.collect::<Vec<_>>())
     };
     let others = check::test_targets(metadata).into_iter();
-    let others = others.filter(|name| !LANES.iter().any(|lane| lane.contains(name)));
+    let others = others.filter(|name| *name != LAST && !LANES.iter().any(|l| l.contains(name)));
     let others: Vec<_> = others.flat_map(|name| ["--test", name]).collect();
-    let alone = check::published_with_features(metadata);
-    let alone = alone.map(|package| cargo(root, &["test", "-p", package, "--no-fail-fast"]));
+    let alone = alone.iter().map(|args| cargo(root, args));
     let rest = tests(&[&["--lib", "--bins"], &*others].concat());
     let mut lanes: Vec<_> = LANES.iter().map(|lane| vec![named(lane)]).collect();
     lanes.push([rest, tests(&["--doc"])].into_iter().chain(alone).collect());
@@ -101,22 +111,23 @@ pub fn conformance(root: &Path) -> anyhow::Result<()> {
 fn one(root: &Path, target: &str, skipped: Vec<String>) -> anyhow::Result<()> {
     let tally = Tally { skipped, ..Tally::default() };
     let args = ["test", "--package", "mcplane-tests", "--test", target, "--no-fail-fast"];
-    count(vec![vec![cargo(root, &args)]], tally)
+    count(Vec::new(), cargo(root, &args), tally)
 }
 
 fn set_up(root: &Path) -> anyhow::Result<Vec<String>> {
     step("interop set-up", || interop::setup(root, in_ci()))
 }
 
-/// Runs the commands of each lane one after the other, and the lanes side by side.
-fn count(lanes: Vec<Vec<Command>>, mut tally: Tally) -> anyhow::Result<()> {
+/// Runs the commands of each lane one after the other, the lanes side by side, and the last by itself.
+fn count(lanes: Vec<Vec<Command>>, last: Command, mut tally: Tally) -> anyhow::Result<()> {
     let run = |commands: Vec<Command>| commands.into_iter().map(watched).collect::<Vec<_>>();
-    let outcomes: Vec<_> = thread::scope(|scope| {
+    let mut outcomes: Vec<_> = thread::scope(|scope| {
         let lanes: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(move || run(lane))).collect();
         let outcomes =
             lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|why| resume_unwind(why)));
         outcomes.flatten().collect()
     });
+    outcomes.push(watched(last));
     let mut died = Ok(());
     for (theirs, outcome) in outcomes {
         if theirs.failed.is_empty() {
