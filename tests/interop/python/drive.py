@@ -544,6 +544,8 @@ async def attempt(name, work):
         print(f"ok {name}", flush=True)
         return True
     except Exception as error:  # one failed check must not hide the others
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
         print(f"FAIL {name}: {type(error).__name__} {error}".replace("\n", " | "), flush=True)
         return False
 
