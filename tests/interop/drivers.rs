@@ -140,11 +140,8 @@ fn drive_over(transport: &str, peer: Peer, era: &str, speaks: Speaks) {
 /// A gateway with the fixture behind it.
 fn gateway(upstream: &str) -> Site {
     let revision = if upstream == "modern" { "2026-07-28" } else { "legacy" };
-    // `many_kinds_at_once` makes 42 calls at the same time, any of which may ask its client: with fewer
-    // workers for them than that it depends on the client's speed whether some are refused.
     let fixture = format!(
-        "[servers.fixture]\ncommand = {:?}\nargs = [\"fixture\"]\nrevision = {revision:?}\n\
-         ask_workers = 43\n",
+        "[servers.fixture]\ncommand = {:?}\nargs = [\"fixture\"]\nrevision = {revision:?}\n",
         binary()
     );
     Site::gateway(&fixture)

@@ -13,17 +13,24 @@ use std::time::{Duration, Instant};
 
 use mcplane::proto::message::{Kind, Message, Part};
 use mcplane::proto::method::Method;
+use mcplane::server::relay::Caller;
 
 use super::call::Call;
+use super::clients::Clients;
 use super::drive::{Drive, Tag};
 use super::habits::{Habit, Name};
-use super::life::Asks;
-use super::model::{Lane, Pool, Side, WorkerEvent};
+use super::life::{Asks, Beside};
+use super::model::{Lane, Pool, Side, Worker, WorkerEvent};
 use super::owner::is_same;
+use crate::clock;
 use crate::config::{Mode, Server, Speaks};
 
 /// How long ago another client's call ended, at least, where what has asked shares a worker.
 const OTHERS_TIME: Duration = Duration::from_secs(60);
+
+/// How long a call that asks nothing waits, at least, for a worker to itself, so that it is in nobody's
+/// way. Who asks may be a person who takes long.
+const QUIET_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What is called; `None` if its request has gone or its name is too long.
 fn name(call: &Call) -> Option<Name> {
@@ -46,8 +53,9 @@ impl Pool {
     /// Where a call has a worker to itself that is to have one.
     pub(super) fn for_asking(self: &Arc<Self>, call: &Call) -> Option<Arc<Self>> {
         let settings = &self.settings;
-        let is_meant =
-            self.shared.asker.is_one() && self.learned.is_met_as_legacy() && call.life().is_alone;
+        let is_meant = self.shared.asker.is_one()
+            && self.learned.is_met_as_legacy()
+            && call.life().beside == Beside::Nobody;
         if !is_meant {
             return None;
         }
@@ -59,24 +67,53 @@ impl Pool {
             let (mode, workers_max) = (Mode::Exclusive, Some(settings.ask_workers));
             let settings =
                 Server { mode, workers: 0, workers_max, revision, ..self.settings.clone() };
-            self.sibling(settings, Side::Alone(Arc::downgrade(self)))
+            self.sibling(settings, Side::Alone(Arc::downgrade(self), Clients::default()))
         })
     }
 
-    /// Whether a call finds a worker for itself without waiting for another call.
-    fn has_room_for_one(&self) -> bool {
-        let count = |alone: &Self| {
-            let workers = alone.workers();
-            let calls = workers.iter().map(|worker| worker.in_flight.load(Ordering::Acquire));
-            calls.sum::<usize>() + alone.queued()
+    /// How many places one client may have while calls wait for its answers: all but one.
+    pub(super) fn share(&self) -> usize {
+        let places = self.settings.workers_limit() as usize * self.settings.calls_limit() as usize;
+        places.saturating_sub(1).max(1)
+    }
+
+    /// How many calls of one client may wait for its answers. Where each call has a worker to itself, no
+    /// more of them are sent than that.
+    pub(crate) fn question_share(&self) -> usize {
+        let is_held_anyway = self.settings.mode.is_keyed() || matches!(self.side, Side::Alone(..));
+        if is_held_anyway { usize::MAX } else { self.share() }
+    }
+
+    /// Whether a call of a client may be sent as soon as a worker of the lane is free.
+    pub(super) fn may_send(&self, lane: &Lane, client: &Caller) -> bool {
+        let Side::Alone(_, clients) = &self.side else { return true };
+        clients.count(client, |number| is_busy(&lane.workers.load(), number)) < self.share()
+    }
+
+    /// Whether a call may wait there that asks nothing: half of the queue is for those that may.
+    fn may_wait_for_one(&self) -> bool {
+        let queued = self.alone.pool.load().as_deref().map_or(0, Self::queued);
+        queued < self.settings.queue as usize / 2
+    }
+
+    /// The calls go back that ask nothing and have waited here for as long as they are to.
+    pub(super) fn release_quiet(self: &Arc<Self>) {
+        if !matches!(self.side, Side::Alone(..)) {
+            return;
+        }
+        let now = clock::now();
+        let is_released = |since: Instant, call: &Call| {
+            now.duration_since(since) >= QUIET_TIME_MAX && !call.habit().may_ask()
         };
-        let taken = self.alone.pool.load().as_deref().map_or(0, count);
-        taken < self.settings.ask_workers as usize
+        for call in self.common.extract(is_released) {
+            call.life().beside = Beside::Anybody;
+            self.admit(call);
+        }
     }
 
     /// One more worker where calls have one each, if all that there are have a call or will have.
-    pub(super) fn grow(self: &Arc<Self>, lane: &Arc<Lane>) {
-        if !matches!(self.side, Side::Alone(_)) {
+    pub(super) fn grow(self: &Arc<Self>, lane: &Arc<Lane>, client: &Caller) {
+        if !matches!(self.side, Side::Alone(..)) || !self.may_send(lane, client) {
             return;
         }
         let workers = lane.workers.load();
@@ -101,6 +138,12 @@ impl Pool {
             }
         }
     }
+}
+
+/// Whether the worker of that number has a call.
+pub(super) fn is_busy(workers: &[Arc<Worker>], number: usize) -> bool {
+    let mut busy = workers.iter().filter(|worker| worker.in_flight.load(Ordering::Acquire) > 0);
+    busy.any(|worker| worker.number == number)
 }
 
 impl Drive<'_> {
@@ -188,7 +231,7 @@ impl Drive<'_> {
             return false;
         }
         self.voices.blur(now);
-        self.pool.has_room_for_one()
+        call.life().beside != Beside::Anybody && self.pool.may_wait_for_one()
     }
 
     fn has_workers_for_one(&self) -> bool {

@@ -9,7 +9,8 @@ use mcplane::proto::method::Method;
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
 
-use super::life::{Asks, Ended, Life, On, Parts, Sent as SentOf};
+use super::clients::is_one_client;
+use super::life::{Asks, Beside, Ended, Life, On, Parts, Sent as SentOf};
 use super::model::{Place, Pool, Turn, Worker};
 use crate::clock;
 use crate::era::asked::{How, Kept, Parked};
@@ -68,12 +69,9 @@ impl Call {
         Arc::new(Self { method, revision, caller, name, tool, repeatable, wraps, pool, life })
     }
 
-    /// Whether it and another call are two of one client: of one principal, or else of one connection.
+    /// Whether it and another call are two of one client.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
-        let (a, b) = (&self.caller, &other.caller);
-        let is_same =
-            a.principal == b.principal && (a.principal.is_some() || a.connection == b.connection);
-        is_same && !std::ptr::eq(self, other)
+        is_one_client(&self.caller, &other.caller) && !std::ptr::eq(self, other)
     }
 
     /// Its life. What is taken out of it is dropped when this is gone: to free a place or a turn
@@ -167,7 +165,7 @@ impl Call {
 
     /// Whether it is to have a worker to itself from now on, and was not before.
     pub(super) fn set_alone(&self) -> bool {
-        !std::mem::replace(&mut self.life().is_alone, true)
+        std::mem::replace(&mut self.life().beside, Beside::Nobody) != Beside::Nobody
     }
 
     /// Whether it is known that its upstream will ask in it, if it has not yet.

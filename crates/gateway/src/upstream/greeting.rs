@@ -128,7 +128,7 @@ impl Pool {
         let usual = match self.side {
             Side::Own => HANDSHAKE_TIME_MAX,
             // Clients wait for it that can be served otherwise.
-            Side::Legacy(_) | Side::Alone(_) => TRIAL_TIME_MAX,
+            Side::Legacy(_) | Side::Alone(..) => TRIAL_TIME_MAX,
         };
         ClientConfig {
             info,

@@ -97,12 +97,6 @@ impl Lane {
 }
 
 impl Pool {
-    /// How many calls of one client may wait for its answers: all places but one.
-    pub(crate) fn question_share(&self) -> usize {
-        let places = self.settings.workers_limit() as usize * self.settings.calls_limit() as usize;
-        if self.settings.mode.is_keyed() { usize::MAX } else { places.saturating_sub(1).max(1) }
-    }
-
     /// A call was given up before a worker had it, in a queue of any of the pools.
     pub(super) fn is_given_up(&self) {
         self.given_up.store(true, Ordering::Release);

@@ -31,6 +31,7 @@ pub(super) fn start(pool: &Arc<Pool>) {
             let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closing()) else { return };
             let approval = pool.settings.approval.duration();
             pool.shared.tools.expire(QUEUE_TIME_MAX);
+            pool.release_quiet();
             pool.expire_queues(QUEUE_TIME_MAX.max(approval));
             pool.shared.questions.expire(pool.shared.times.load().question);
             if let Some(after) = pool.settings.idle_stop.limit() {

@@ -11,7 +11,8 @@
 //!   workers of each era, and `learned` — which it speaks; `lane` — where calls wait for one;
 //!   `queue`, `places` — what threads decide there; `turn`, `turns` — where they wait for their tool;
 //!   `culprit` — which call ended a worker, and `blame` — which kinds do.
-//! * `asking` — calls that may ask, and have a worker each; `asker`, `habits` — which do.
+//! * `asking` — calls that may ask, and have a worker each; `asker`, `habits` — which do; `clients` —
+//!   how many of these one client has.
 //! * `status` — what it is at the moment, one watch, with the `state` of each worker; `cause` — why,
 //!   and the texts of that.
 //! * `supervise` — the life of a worker; `restart` — how long it waits before it is started again;
@@ -30,6 +31,7 @@ pub(crate) mod call;
 mod calls;
 pub(crate) mod cause;
 pub(crate) mod client;
+mod clients;
 mod culprit;
 mod drain;
 mod drive;

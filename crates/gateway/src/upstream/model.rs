@@ -24,6 +24,7 @@ use super::blame::Blame;
 use super::call::{Call, Sent};
 use super::cause::Notice;
 use super::client::{Client, Greeting};
+use super::clients::Clients;
 use super::drain::Drain;
 use super::keys::{Key, Keys};
 use super::learned::Learned;
@@ -80,7 +81,7 @@ pub(super) enum Side {
     /// The one for legacy clients, beside this one.
     Legacy(Weak<Pool>),
     /// The one for calls that may ask, beside this one.
-    Alone(Weak<Pool>),
+    Alone(Weak<Pool>, Clients),
 }
 
 /// A pool that is there while it is needed, as the one beside it has it.

@@ -6,21 +6,31 @@ use std::sync::atomic::Ordering;
 
 use mcplane::server::relay::Caller;
 
+use super::asking::is_busy;
 use super::call::Call;
-use super::model::{Command, Lane, Place, Pool, Worker};
+use super::model::{Command, Lane, Place, Pool, Side, Worker};
 use super::places::take_of_least;
 use super::policy::{Candidate, preferred};
 use super::state::State;
 use crate::config::Policy;
 
 impl Pool {
-    /// The place of a worker, if there is a free one.
+    /// The place of a worker, if there is a free one that this client may have.
     pub(super) fn pick(&self, lane: &Lane, caller: &Caller) -> Option<Place> {
         let workers = lane.workers.load();
-        [State::Healthy, State::Degraded]
-            .into_iter()
-            .find_map(|state| self.pick_among(&workers, state, caller))
-            .map(Place::of)
+        let choice = || {
+            let states = [State::Healthy, State::Degraded];
+            states.into_iter().find_map(|state| self.pick_among(&workers, state, caller))
+        };
+        let worker = match &self.side {
+            Side::Alone(_, clients) => {
+                let choice = || choice().map(|worker| (worker.number, worker));
+                let is_busy = |number| is_busy(&workers, number);
+                clients.pick(caller, (is_busy, self.share()), choice)
+            }
+            _ => choice(),
+        };
+        worker.map(Place::of)
     }
 
     fn pick_among(

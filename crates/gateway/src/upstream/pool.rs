@@ -178,7 +178,7 @@ impl Pool {
             return match (&self.side, self.successor()) {
                 (Side::Own, Some(successor)) => successor.admit(call),
                 (Side::Own, None) => call.fail(&Failure::Closing(why)),
-                (Side::Legacy(_) | Side::Alone(_), _) => self.admit(call),
+                (Side::Legacy(_) | Side::Alone(..), _) => self.admit(call),
             };
         }
         if self.refuses(&call) {
@@ -193,7 +193,7 @@ impl Pool {
         match self.pick(&lane, &call.caller) {
             Some(place) => self.hand(place, call),
             None => {
-                self.grow(&lane);
+                self.grow(&lane, &call.caller);
                 self.enqueue(&lane, call);
             }
         }
@@ -270,6 +270,7 @@ impl Pool {
     /// The calls that wait for a worker of this lane go on, as far as there is room.
     pub(crate) fn advance(self: &Arc<Self>, lane: &Arc<Lane>) {
         lane.queued.advance(
+            |next| self.may_send(lane, next),
             |next| self.pick(lane, next),
             |place, next| match next {
                 Some((_, call)) if call.is_to_be_sent() && !self.refuses(&call) => {
@@ -350,6 +351,9 @@ impl Pool {
         let lane = worker.lane.get().map_or(&self.common, |lane| lane);
         lane.remove(worker);
         self.common.remove(worker);
+        if let Side::Alone(_, clients) = &self.side {
+            clients.forget(worker.number);
+        }
         self.status.forget(worker.number);
     }
 

@@ -77,24 +77,33 @@ impl<C: Clone + Eq + Hash, T> Queue<C, T> {
         Ok(())
     }
 
-    /// Whose turn it is.
-    fn peek(&self) -> Option<C> {
-        self.lock().turns.front().cloned()
+    /// Whose turn it is, of those that may go on.
+    fn peek(&self, may: impl Fn(&C) -> bool) -> Option<C> {
+        self.lock().turns.iter().find(|caller| may(caller)).cloned()
     }
 
-    fn pop(&self) -> Option<T> {
-        let what = self.lock().pop()?;
+    fn pop(&self, is_meant: impl Fn(&C) -> bool) -> Option<T> {
+        let what = self.lock().pop(is_meant)?;
         self.places.free(1);
         Some(what)
     }
 
-    /// Those that wait go on, as far as `place` finds one. `go` has the place, and gives it back if
-    /// nothing waits any more.
-    pub(super) fn advance<P>(&self, place: impl Fn(&C) -> Option<P>, go: impl Fn(P, Option<T>)) {
+    /// Those that wait and `may` go on, as far as `place` finds one. `go` has the place, and gives it back
+    /// if nothing of that caller waits any more.
+    pub(super) fn advance<P>(
+        &self,
+        may: impl Fn(&C) -> bool,
+        place: impl Fn(&C) -> Option<P>,
+        go: impl Fn(P, Option<T>),
+    ) {
         while self.is_waited_in() {
-            let Some(next) = self.peek() else { return };
-            let Some(place) = place(&next) else { return };
-            go(place, self.pop());
+            let Some(next) = self.peek(&may) else { return };
+            match place(&next) {
+                Some(place) => go(place, self.pop(|caller| *caller == next)),
+                None if may(&next) => return,
+                // It was the one that came in between: the next caller's turn.
+                None => {}
+            }
         }
     }
 
@@ -108,7 +117,7 @@ impl<C: Clone + Eq + Hash, T> Queue<C, T> {
     /// From now on nobody can wait. Takes out who does.
     pub(super) fn close(&self, each: impl Fn(T)) {
         self.lock().is_closed = true;
-        while let Some(what) = self.pop() {
+        while let Some(what) = self.pop(|_| true) {
             each(what);
         }
     }
@@ -130,8 +139,10 @@ impl<C: Clone + Eq + Hash, T> Queue<C, T> {
 }
 
 impl<C: Eq + Hash, T> Waiting<C, T> {
-    fn pop(&mut self) -> Option<T> {
-        let caller = self.turns.pop_front()?;
+    /// The first of the first caller that is meant, whose next turn comes after all others'.
+    fn pop(&mut self, is_meant: impl Fn(&C) -> bool) -> Option<T> {
+        let turn = self.turns.iter().position(is_meant)?;
+        let caller = self.turns.remove(turn)?;
         let own = self.of.get_mut(&caller)?;
         let what = own.pop_front();
         if own.is_empty() {
@@ -180,10 +191,11 @@ mod tests {
             self.waiting.iter().map(VecDeque::len).sum()
         }
 
-        fn goes_on(&mut self, caller: usize, call: u32) {
+        fn goes_on(&mut self, caller: usize, call: u32, held: usize) {
             assert_eq!(self.waiting[caller].pop_front(), Some(call), "in order");
+            assert_ne!(caller, held);
             self.passed[caller] = [0; CALLERS];
-            for other in (0..CALLERS).filter(|other| *other != caller) {
+            for other in (0..CALLERS).filter(|other| ![caller, held].contains(other)) {
                 if !self.waiting[other].is_empty() {
                     self.passed[other][caller] += 1;
                     assert!(self.passed[other][caller] <= 1, "{caller} twice before {other}");
@@ -193,7 +205,7 @@ mod tests {
     }
 
     /// Calls come, go on and are given up in seeded schedules: each caller's in order, callers in
-    /// turns, no more than may wait, and nobody waits while a place is free.
+    /// turns, no more than may wait, and nobody waits while a place is free but who is held.
     #[test]
     fn callers_take_turns_and_none_is_lost() {
         for seed in 0..500_u64 {
@@ -226,14 +238,19 @@ mod tests {
                         }
                     }
                 }
+                // Mostly none.
+                let held = dice.index(CALLERS * 2);
+                let may = |caller: &usize| *caller != held;
                 let place = |_: &usize| (free.get() > 0).then(|| free.set(free.get() - 1));
-                queue.advance(place, |(), next| match next {
-                    Some((caller, call)) => seen.borrow_mut().goes_on(caller, call),
+                queue.advance(may, place, |(), next| match next {
+                    Some((caller, call)) => seen.borrow_mut().goes_on(caller, call, held),
                     None => free.set(free.get() + 1),
                 });
-                let waiting = seen.borrow().count();
+                let seen = seen.borrow();
+                let waiting = seen.count();
                 assert_eq!(queue.load(Ordering::Relaxed), waiting, "seed {seed}");
-                assert!(waiting == 0 || free.get() == 0, "seed {seed}: a place is free");
+                let is_held = waiting == seen.waiting.get(held).map_or(0, VecDeque::len);
+                assert!(is_held || free.get() == 0, "seed {seed}: a place is free");
                 free.set(0);
             }
         }

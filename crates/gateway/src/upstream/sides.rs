@@ -28,7 +28,7 @@ impl Side {
     const fn beside(&self) -> Option<&Weak<Pool>> {
         match self {
             Self::Own => None,
-            Self::Legacy(pool) | Self::Alone(pool) => Some(pool),
+            Self::Legacy(pool) | Self::Alone(pool, _) => Some(pool),
         }
     }
 }
@@ -143,7 +143,7 @@ impl Pool {
     }
 
     fn let_go(self: &Arc<Self>, gone: &Self, none_until: Option<Instant>) {
-        let other = if matches!(gone.side, Side::Alone(_)) { &self.alone } else { &self.legacy };
+        let other = if matches!(gone.side, Side::Alone(..)) { &self.alone } else { &self.legacy };
         let gone = {
             let mut until = other.lock();
             let is_it = |pool: &Arc<Self>| std::ptr::eq(&raw const **pool, gone);

@@ -44,8 +44,7 @@ pub(crate) struct Life<P: Parts> {
     /// Since when it waits to be sent, or did when it was sent last.
     waits: Option<Instant>,
     pub(super) asks: Asks,
-    /// It is to have a worker to itself, as long as there are such.
-    pub(super) is_alone: bool,
+    pub(super) beside: Beside,
 }
 
 enum State<P: Parts> {
@@ -104,6 +103,17 @@ pub(crate) enum Asks {
     Asked,
 }
 
+/// Beside which other calls one is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Those that leave no doubt whose a question is.
+    Others,
+    /// It is to have a worker to itself, as long as there are such.
+    Nobody,
+    /// Any: it asks nothing, and has waited for others' questions.
+    Anybody,
+}
+
 /// What a call held that has ended.
 pub(crate) struct Ended<P: Parts> {
     /// Who is to be answered.
@@ -124,7 +134,7 @@ impl<P: Parts> Life<P> {
             sends: 0,
             waits: None,
             asks: Asks::Unknown,
-            is_alone: false,
+            beside: Beside::Others,
         }
     }
 

@@ -318,6 +318,93 @@ async fn so_many_calls_may_ask_at_once() {
     gateway.close().await;
 }
 
+/// One client has all workers but one. What it has more of waits, and nobody behind it.
+#[tokio::test]
+async fn one_client_has_its_share_of_the_workers() {
+    let fake = Fake::new(&["echo"]);
+    let mut settings = Server { ask_workers: 3, ..server(Speaks::Revision(LEGACY)) };
+    settings.tools.asks = vec!["echo".into()];
+    let gateway = started(&fake, settings);
+    gateway.ready().await;
+    let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    let mut calls = Vec::new();
+    call(&mut bob, "bob").await;
+    calls.push(fake.sent("tools/call", 0).await);
+    for id in 1..=4 {
+        let params = json!({"name": "echo", "arguments": {"of": id.to_string()}});
+        alice.request(id, "tools/call", params).await;
+        if id < 3 {
+            calls.push(fake.sent("tools/call", calls.len()).await);
+        }
+    }
+    one(&gateway, |status| status.queued == 2).await;
+    let mut carol = asking(raw(&gateway)).await;
+    call(&mut carol, "carol").await;
+    calls.push(fake.sent("tools/call", 3).await);
+    assert_eq!(calls[3]["params"]["arguments"]["of"], "carol");
+    // Each asks, and the next one as soon as it is its turn.
+    for n in 1..5 {
+        let question = u32::try_from(n).unwrap();
+        put(&fake, &calls[if n < 3 { n } else { n + 1 }], question);
+        is_asked(&mut alice, question).await;
+        if n > 2 {
+            continue;
+        }
+        answer(&fake, &calls[n]);
+        hears_answer(&mut alice, &n.to_string()).await;
+        let next = fake.sent("tools/call", 3 + n).await;
+        assert_eq!(next["params"]["arguments"]["of"], (2 + n).to_string());
+        calls.push(next);
+    }
+    for n in [0, 3, 4, 5] {
+        answer(&fake, &calls[n]);
+    }
+    hears_answer(&mut bob, "bob").await;
+    hears_answer(&mut carol, "carol").await;
+    gateway.close().await;
+}
+
+/// What asks nothing waits for a worker to itself while another client's call is about to ask, and for
+/// no person that another worker waits for.
+#[tokio::test(start_paused = true)]
+async fn what_asks_nothing_waits_for_no_person() {
+    let fake = Fake::new(&["echo", "other"]);
+    let mut settings = Server { ask_workers: 1, ..server(Speaks::Revision(LEGACY)) };
+    settings.tools.asks = vec!["echo".into()];
+    let gateway = started(&fake, settings);
+    gateway.ready().await;
+    let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
+    let mut carol = asking(raw(&gateway)).await;
+    let other = json!({"name": "other", "arguments": {"of": "bob"}});
+    for n in 0..2 {
+        bob.request(1, "tools/call", other.clone()).await;
+        answer(&fake, &fake.sent("tools/call", n).await);
+        hears_answer(&mut bob, "bob").await;
+    }
+    sleep(Duration::from_secs(61)).await;
+    call(&mut alice, "alice").await;
+    let of_alice = fake.sent("tools/call", 2).await;
+    for (n, is_answered, connection) in [(3, true, 1), (5, false, 0)] {
+        call(&mut carol, "carol").await;
+        let of_carol = fake.sent("tools/call", n).await;
+        assert_eq!(fake.connection_of(&of_carol), 1);
+        let since = tokio::time::Instant::now();
+        bob.request(1, "tools/call", other.clone()).await;
+        one(&gateway, |status| status.queued == 1).await;
+        if is_answered {
+            answer(&fake, &of_carol);
+            hears_answer(&mut carol, "carol").await;
+        }
+        let of_bob = fake.sent("tools/call", n + 1).await;
+        assert_eq!(fake.connection_of(&of_bob), connection);
+        assert_eq!(since.elapsed() < Duration::from_secs(1), is_answered);
+        answer(&fake, &of_bob);
+        hears_answer(&mut bob, "bob").await;
+    }
+    assert_eq!(fake.connection_of(&of_alice), 0);
+    gateway.close().await;
+}
+
 #[tokio::test]
 async fn what_asks_is_known_in_the_next_run() {
     let kept = std::env::temp_dir().join(format!("mcplane-asking-{}", std::process::id()));
