@@ -6,6 +6,7 @@
 //! * `fixture` — a server to test and measure against.
 //! * `inspect` — who a server is and what it offers.
 //! * `bench` — how fast a server is.
+//! * `suite` — named benchmarks of prior systems, one command each.
 //! * `report` — results in other forms.
 //! * `lint` — whether published figures can be true.
 //! * `compare` — which of several servers is faster, what a gateway costs.
@@ -30,6 +31,7 @@ mod load;
 mod negotiate;
 mod report;
 mod serve;
+mod suite;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -54,6 +56,8 @@ enum Command {
     Negotiate(negotiate::NegotiateArgs),
     /// Measure a server: throughput, latency, errors, resources, and the ratio to the floor
     Bench(Box<bench::BenchArgs>),
+    /// Named benchmarks of prior systems, done again on real code, one command each
+    Suite(suite::SuiteArgs),
     /// Turn results into a page with charts, tables, or formats for other systems
     Report(report::ReportArgs),
     /// Audit results, ours or published ones, for figures that cannot be true
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Connect(args) => on_one_core(async move { connect::run(&args).await }),
         Command::Negotiate(args) => on_one_core(async move { negotiate::run(&args).await }),
         Command::Bench(args) => bench::run(&args, fixture::in_memory),
+        Command::Suite(args) => suite::run(&args, fixture::in_memory),
         Command::Compare(args) => compare::run(&args, given.subcommand_matches("compare")),
         Command::Gate(args) => gate::run(&args),
         Command::Floor(args) => bench::floor(&args),

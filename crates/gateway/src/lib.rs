@@ -33,6 +33,10 @@ mod settle;
 mod sync;
 mod upstream;
 
+/// Not part of the API: what the suite drives by itself.
+#[doc(hidden)]
+pub use upstream::seams;
+
 pub use catalog::Need;
 pub use catalog::names::SEPARATOR;
 pub use gateway::{Gateway, Troubles};

@@ -135,7 +135,7 @@ impl Control {
     }
 
     /// Says what is measured from now on.
-    pub(crate) fn show(&self, title: impl Into<String>) {
+    pub fn show(&self, title: impl Into<String>) {
         *self.title.lock().unwrap_or_else(PoisonError::into_inner) = title.into();
     }
 

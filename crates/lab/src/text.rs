@@ -68,6 +68,17 @@ pub(crate) fn digits(ratio: f64) -> String {
     }
 }
 
+/// A figure as people read it: two or three significant digits, or all before the point with commas.
+#[must_use]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is positive there")]
+pub fn figure(value: f64) -> String {
+    match value {
+        v if v >= 999.5 => count(v.round() as u64),
+        0.0 => "0".to_owned(),
+        v => digits(v),
+    }
+}
+
 /// A number with commas between thousands.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -83,7 +83,7 @@ impl Lane {
             Some(call) => self.give(call),
             None => worker.free(),
         };
-        self.queue.advance(|_| self.place(), go);
+        self.queue.advance(|_| true, |_| self.place(), go);
     }
 
     /// A call of this worker has ended.

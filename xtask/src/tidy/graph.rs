@@ -10,9 +10,12 @@ use super::{is_null, members, text};
 pub const DEPENDENCIES: &str = "DEPENDENCIES.md";
 
 /// The picture in ARCHITECTURE.md, as a table: a crate and the crates that it may depend on.
-const EDGES: [(&str, &[&str]); 14] = [
+const EDGES: [(&str, &[&str]); 15] = [
     ("mcplane", &["mcplane-macros", "mcplane-process", "mcplane-proto"]),
-    ("mcplane-cli", &["mcplane", "mcplane-gateway", "mcplane-lab", "mcplane-process"]),
+    (
+        "mcplane-cli",
+        &["mcplane", "mcplane-gateway", "mcplane-lab", "mcplane-process", "mcplane-suite"],
+    ),
     ("mcplane-fuzz-targets", &["mcplane", "mcplane-gateway", "mcplane-proto"]),
     ("mcplane-gateway", &["mcplane"]),
     ("mcplane-guide", &[]),
@@ -22,6 +25,7 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("mcplane-process", &[]),
     ("mcplane-proto", &[]),
     ("mcplane-races", &[]),
+    ("mcplane-suite", &["mcplane", "mcplane-gateway", "mcplane-lab", "mcplane-process"]),
     ("mcplane-testkit", &["mcplane-proto"]),
     ("mcplane-tests", &[]),
     ("xtask", &[]),

@@ -5,7 +5,7 @@ mod floor;
 pub(crate) mod watch;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -53,6 +53,25 @@ pub fn run(
     };
     let control = Arc::new(Control::default());
     watch::stop_on_interrupt(&control)?;
+    let watcher = if asked.quiet { Watcher::none() } else { Watcher::start(&control) };
+    let measured = built_in(fixture, |_, built_in| measure(&asked.spec, built_in, &control));
+    watcher.finish();
+    let outcome = match measured? {
+        Ok(outcome) => outcome,
+        Err(wrong) => return Ok(complain(&asked.source.complaint(&wrong), 2)),
+    };
+    publish(&asked, &outcome.report)?;
+    Ok(ended(&asked, &outcome))
+}
+
+/// Does `work` with this program, and what it has to offer.
+///
+/// # Errors
+/// When this program cannot be found to start it again.
+pub(crate) fn built_in<T>(
+    fixture: impl Fn() -> io::Result<Stream> + Send + Sync + 'static,
+    work: impl FnOnce(&Path, &BuiltIn<'_>) -> T,
+) -> anyhow::Result<T> {
     let me = std::env::current_exe().context("cannot find this program to start it again")?;
     let started = |word: &str| Command::new(&me).arg(word).inherit_env(["*"]);
     let listening = |transport: Transport, at: &str| {
@@ -65,15 +84,7 @@ pub fn run(
         listening: &listening,
         floor: started("__floor"),
     };
-    let watcher = if asked.quiet { Watcher::none() } else { Watcher::start(&control) };
-    let measured = measure(&asked.spec, &built_in, &control);
-    watcher.finish();
-    let outcome = match measured {
-        Ok(outcome) => outcome,
-        Err(wrong) => return Ok(complain(&asked.source.complaint(&wrong), 2)),
-    };
-    publish(&asked, &outcome.report)?;
-    Ok(ended(&asked, &outcome))
+    Ok(work(&me, &built_in))
 }
 
 /// What the command line asks for, or the scenario that it names.

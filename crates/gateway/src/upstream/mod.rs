@@ -21,6 +21,7 @@
 //! * `worker` — one of them; `drive` — the loop of its connection; `calls` — what it does with calls;
 //!   `owner` — whose it is what an upstream says and that names no call; `voices` — who may
 //!   still say something; `listening` — being told of changes.
+//! * `seams` — what decides, for the suite.
 //! * `call`, `life` — one request on its way; `place` — what it has of a worker; `loss` — what is said
 //!   of one that was lost over HTTP.
 
@@ -57,6 +58,7 @@ mod policy;
 pub(crate) mod pool;
 mod queue;
 mod restart;
+pub mod seams;
 mod sides;
 pub(crate) mod start;
 pub(crate) mod state;

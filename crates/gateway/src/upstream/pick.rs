@@ -9,7 +9,7 @@ use mcplane::server::relay::Caller;
 use super::asking::is_busy;
 use super::call::Call;
 use super::model::{Command, Lane, Place, Pool, Side, Worker};
-use super::places::take_of_least;
+use super::places::{Places, take_of_least};
 use super::policy::{Candidate, preferred};
 use super::state::State;
 use crate::config::Policy;
@@ -39,23 +39,16 @@ impl Pool {
         state: State,
         caller: &Caller,
     ) -> Option<Arc<Worker>> {
-        let max = self.settings.calls_limit() as usize;
         let tick = || self.clock.fetch_add(1, Ordering::Relaxed);
         let policy = self.settings.policy;
-        let (number, most) = match policy {
-            // If it is idle still.
-            Policy::RecentIdle => (0, 1),
-            Policy::LeastBusy => (0, max),
-            Policy::TwoChoices => (self.hasher.hash_one(tick()), max),
-            Policy::RoundRobin => (tick(), max),
-            Policy::Sticky => (self.hasher.hash_one(caller), max),
+        let number = match policy {
+            Policy::RecentIdle | Policy::LeastBusy => 0,
+            Policy::TwoChoices => self.hasher.hash_one(tick()),
+            Policy::RoundRobin => tick(),
+            Policy::Sticky => self.hasher.hash_one(caller),
         };
-        let first = preferred(policy, workers, state, number);
-        if let Some(worker) = first.filter(|worker| worker.reserve(most)) {
-            return Some(Arc::clone(worker));
-        }
-        let usable = workers.iter().filter(|worker| worker.state() == state);
-        take_of_least(usable, |worker| &worker.in_flight, max).cloned()
+        let max = self.settings.calls_limit() as usize;
+        take(workers, (policy, number), state, (|worker| &worker.in_flight, max)).cloned()
     }
 
     /// Has a worker send a call, which has this place at it.
@@ -69,6 +62,23 @@ impl Pool {
             self.again(place, call);
         }
     }
+}
+
+/// Takes a place of the worker that a policy prefers, or else of the one with the fewest calls.
+pub(super) fn take<W: Candidate>(
+    workers: &[W],
+    (policy, number): (Policy, u64),
+    state: State,
+    (places, max): (impl Fn(&W) -> &Places, usize),
+) -> Option<&W> {
+    // If it is idle still.
+    let most = if policy == Policy::RecentIdle { 1 } else { max };
+    let first = preferred(policy, workers, state, number);
+    if let Some(worker) = first.filter(|worker| places(worker).take(most)) {
+        return Some(worker);
+    }
+    let usable = workers.iter().filter(|worker| worker.state() == state);
+    take_of_least(usable, places, max)
 }
 
 impl Candidate for Arc<Worker> {

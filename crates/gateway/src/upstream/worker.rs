@@ -139,11 +139,6 @@ impl Worker {
         );
     }
 
-    /// Takes a place for one call, if there are fewer than `max`.
-    pub(crate) fn reserve(&self, max: usize) -> bool {
-        self.in_flight.take(max)
-    }
-
     /// `Err` if the worker is gone for good.
     pub(crate) fn send(&self, command: Command) -> Result<(), Command> {
         self.inbox.send(command).map_err(|error| error.0)

@@ -1,10 +1,12 @@
 //! What a target is, from one argument.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use mcplane_process::Command;
 
 use crate::client::{Address, Remote, Served, Speak, Target, Transport};
+use crate::spec::TargetSpec;
 
 /// Where a server's command goes in that of a gateway.
 const SERVER: &str = "{server}";
@@ -21,6 +23,19 @@ pub(super) struct Contestant {
     pub(super) service: Option<Command>,
     /// `HOST:PORT`, or the path of a Unix socket, where that command will listen.
     pub(super) place: String,
+}
+
+impl FromStr for TargetSpec {
+    type Err = String;
+
+    /// An address, or a command line over stdio.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if Address::is_written(text) {
+            return Ok(Self { url: Some(text.to_owned()), ..Self::default() });
+        }
+        let command = split(text)?.into_iter().map(Into::into).collect();
+        Ok(Self { command, ..Self::default() })
+    }
 }
 
 /// What stands behind the last `@` of a command.

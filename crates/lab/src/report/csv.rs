@@ -4,15 +4,15 @@
 use super::document::{Document, File};
 use crate::results::{Latency, Results, Run, Spread, ToolResults, Words};
 
-/// cMCP's columns.
-const COLUMNS: &str = "bench,iterations,wall_ms,throughput_per_s,min_us,p50_us,p95_us,p99_us,p999_us,max_us,mean_us,extra";
+/// The columns of cMCP's benchmarks.
+pub const CMCP_COLUMNS: &str = "bench,iterations,wall_ms,throughput_per_s,min_us,p50_us,p95_us,p99_us,p999_us,max_us,mean_us,extra";
 
 impl Document {
     /// The runs in the columns of cMCP's benchmarks. What was not measured, or from too few samples, is
     /// empty. `iterations` are the calls that succeeded; those that failed are in `extra`.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        let mut out = format!("{COLUMNS}\n");
+        let mut out = format!("{CMCP_COLUMNS}\n");
         for (_, file, run) in self.runs() {
             let (plan, target) = (&run.plan, &run.target);
             let on =
@@ -56,6 +56,15 @@ fn more(run: &Run, results: &Results) -> String {
         more.push_str(" interrupted=true");
     }
     more
+}
+
+/// One line in [`CMCP_COLUMNS`], with its newline. What was not measured, or from too few samples, is
+/// empty.
+#[must_use]
+pub fn cmcp_row(bench: &str, of: &Results, extra: &str) -> String {
+    let mut out = String::new();
+    row(&mut out, bench, of, extra);
+    out
 }
 
 fn row(out: &mut String, bench: &str, of: &Results, extra: &str) {
@@ -178,7 +187,7 @@ mod tests {
     fn it_reads_back_with_cmcps_columns() {
         let document = hostile();
         let rows = read(&document.to_csv());
-        assert_eq!(rows[0].join(","), COLUMNS);
+        assert_eq!(rows[0].join(","), CMCP_COLUMNS);
         assert_eq!(
             rows.len(),
             1 + document

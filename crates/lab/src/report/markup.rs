@@ -3,10 +3,12 @@
 use std::fmt::{self, Write};
 
 /// Text without markup, which any XML reader accepts.
-pub(super) struct Escaped<'a>(&'a str);
+#[derive(Clone, Copy, Debug)]
+pub struct Escaped<'a>(&'a str);
 
 /// `text` as it may stand between tags and in quoted attributes.
-pub(super) const fn e(text: &str) -> Escaped<'_> {
+#[must_use]
+pub const fn e(text: &str) -> Escaped<'_> {
     Escaped(text)
 }
 

@@ -30,8 +30,11 @@ mod terminal;
 mod words;
 
 pub use crate::results::{Missing, Run};
-pub use crate::text::Style;
+pub use crate::text::{Style, figure};
+pub use csv::{CMCP_COLUMNS, cmcp_row};
 pub use document::{Document, FILES_MAX, ReadError};
+pub use html::page;
+pub use markup::{Escaped, e};
 pub use schema::schema;
 #[cfg(test)]
 pub(crate) use schema::tests::assert_published;

@@ -61,7 +61,7 @@ impl ColdStart {
     }
 
     /// The figures with their names, in the order of time.
-    pub(crate) fn figures(&self) -> impl Iterator<Item = (&'static str, &Spread)> {
+    pub fn figures(&self) -> impl Iterator<Item = (&'static str, &Spread)> {
         let all = [
             ("connect", &self.connect),
             ("TLS", &self.tls),

@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::document::{Document, File};
 use super::markup::e;
 use super::words::Mood;
+use crate::results::Environment;
 use crate::text::short;
 
 /// Most bytes of a page. A section that does not fit is left out and said to be.
@@ -28,29 +29,44 @@ const PAGE_MAX: usize = 395_000;
 /// Bytes that are kept for what comes after the sections: the data or why it is not here.
 const REST: usize = 20_000;
 
+/// The end of every page.
+const FOOT: &str = "</main>\n</body>\n</html>\n";
+
+/// A page of its own that looks like those of results: a title, the machine below it, and a body of
+/// markup.
+#[must_use]
+pub fn page(title: &str, environment: &Environment, body: &str) -> String {
+    [&head(title, Some(environment)), body, FOOT].concat()
+}
+
+/// A page up to where its body begins.
+fn head(title: &str, environment: Option<&Environment>) -> String {
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{}</h1>",
+        e(title),
+        include_str!("style.css"),
+        e(title)
+    );
+    if let Some(of) = environment {
+        let cpu = of.cpu.as_deref().unwrap_or("CPU unknown");
+        let line = format!("{} · mcplane {} · {cpu} · {} cores", of.time, of.mcplane, of.cores);
+        let _ = write!(out, "<p>{}</p>", e(&short(&line, 200)));
+    }
+    out.push_str("</header>\n<main>\n");
+    out
+}
+
 impl Document {
     /// The page: less than 400 KB, without scripts, to be opened from a file or a server.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let title = self.title();
-        let mut out = format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-             'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n\
-             <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{}</h1>",
-            e(&title),
-            include_str!("style.css"),
-            e(&title)
-        );
-        if let Some(file) = self.files.first() {
-            let of = &file.report.environment;
-            let cpu = of.cpu.as_deref().unwrap_or("CPU unknown");
-            let line = format!("{} · mcplane {} · {cpu} · {} cores", of.time, of.mcplane, of.cores);
-            let _ = write!(out, "<p>{}</p>", e(&short(&line, 200)));
-        }
-        out.push_str("</header>\n<main>\n");
+        let environment = self.files.first().map(|file| &file.report.environment);
+        let mut out = head(&self.title(), environment);
         self.summary(&mut out);
         self.comparisons(&mut out);
         let has_runs = self.runs().next().is_some();
@@ -66,7 +82,7 @@ impl Document {
         }
         self.environments(&mut out);
         self.data(&mut out);
-        out.push_str("</main>\n</body>\n</html>\n");
+        out.push_str(FOOT);
         out
     }
 

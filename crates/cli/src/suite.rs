@@ -1,0 +1,152 @@
+//! `mcplane suite`: named benchmarks of prior systems, one command each.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use mcplane_lab::spec::TargetSpec;
+use mcplane_lab::{Control, Stream};
+use mcplane_suite::{Asked, Ended, Entry, Form, Record, Verdict, choose, entries};
+
+use crate::bench::watch::{INTERRUPTED, Watcher, stop_on_interrupt};
+use crate::bench::{built_in, complain};
+use crate::report::to_stdout;
+
+/// Figures shown of a workload that has ended.
+const FIGURES_SHOWN: usize = 3;
+
+/// Arguments of `mcplane suite`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  mcplane suite quick\n  mcplane suite run server_pool_stdio\n  \
+                  mcplane suite run compare_stdio_echo --target 'npx -y my-server'"
+)]
+pub struct SuiteArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Every workload that is measured in seconds: less than two minutes
+    Quick(RunArgs),
+    /// Every workload that fits, with intervals worth quoting: less than a quarter of an hour
+    Standard(RunArgs),
+    /// Every workload, as long as it needs
+    Full(RunArgs),
+    /// The workloads that there are
+    List,
+    /// These workloads, or those of these modules
+    Run {
+        /// Ids or modules, as `mcplane suite list` shows them
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        /// How much time each takes: quick, standard or full
+        #[arg(long, default_value_t = Form::Quick)]
+        form: Form,
+        #[command(flatten)]
+        run: RunArgs,
+    },
+}
+
+#[derive(Args, Debug)]
+struct RunArgs {
+    /// Folder for the results; each run has a folder of its own in it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+    /// A server, by its address or its command, for the workloads that take one
+    #[arg(long, value_name = "URL|COMMAND")]
+    target: Option<TargetSpec>,
+}
+
+/// Runs what is asked for, and says what came of it, line by line.
+///
+/// Exit code 0: nothing failed; 1: something did; 2: usage; 130: stopped by the user.
+///
+/// # Errors
+/// When the results cannot be written, or this program cannot be found to start it again.
+pub fn run(
+    args: &SuiteArgs,
+    fixture: impl Fn() -> io::Result<Stream> + Send + Sync + 'static,
+) -> anyhow::Result<ExitCode> {
+    let all = |form: Form| entries().into_iter().filter(|entry| entry.since <= form).collect();
+    let (entries, form, args): (Vec<Entry>, _, _) = match &args.what {
+        What::List => return list(),
+        What::Quick(run) => (all(Form::Quick), Form::Quick, run),
+        What::Standard(run) => (all(Form::Standard), Form::Standard, run),
+        What::Full(run) => (all(Form::Full), Form::Full, run),
+        What::Run { ids, form, run } => match choose(ids) {
+            Ok(chosen) => (chosen, *form, run),
+            Err(unknown) => return Ok(complain(&unknown.to_string(), 2)),
+        },
+    };
+    if args.target.is_some() && !entries.iter().any(|entry| entry.takes_target) {
+        let takes: Vec<_> =
+            self::entries().into_iter().filter(|entry| entry.takes_target).collect();
+        let takes: Vec<_> = takes.iter().map(|entry| entry.id).collect();
+        return Ok(complain(&format!("--target: only {} takes one", takes.join(", ")), 2));
+    }
+    let folder = Record::folder(&args.out, form)
+        .with_context(|| format!("cannot make a folder in {}", args.out.display()))?;
+    let control = Arc::new(Control::default());
+    stop_on_interrupt(&control)?;
+    let record = built_in(fixture, |me, built_in| {
+        let asked = Asked { entries, form, target: args.target.clone(), me, built_in };
+        let mut watcher = Watcher::start(&control);
+        let each = |ended: Ended<'_>| {
+            std::mem::replace(&mut watcher, Watcher::none()).finish();
+            Record::write_one(&folder, ended.entered, ended.found)?;
+            to_stdout(&line(&ended))?;
+            watcher = Watcher::start(&control);
+            Ok(())
+        };
+        let record = mcplane_suite::run(&asked, &control, each);
+        watcher.finish();
+        record
+    })?;
+    let record = record.and_then(|record| record.write(&folder).map(|()| record));
+    let record = record.with_context(|| format!("cannot write to {}", folder.display()))?;
+    let [passed, failed, skipped] = record.counts();
+    to_stdout(&format!(
+        "\n{passed} passed, {failed} failed, {skipped} skipped in {:.0} s\n{}\n",
+        record.seconds,
+        folder.join("report.html").display()
+    ))?;
+    Ok(match (control.is_stopped(), failed) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, 0) => ExitCode::SUCCESS,
+        (false, _) => ExitCode::FAILURE,
+    })
+}
+
+/// What became of one workload: a line of its figures, and one of why it did not pass.
+fn line(ended: &Ended<'_>) -> String {
+    let entered = ended.entered;
+    let (word, why) = match &entered.verdict {
+        Verdict::Pass => ("ok  ", None),
+        Verdict::Fail(why) => ("FAIL", Some(why)),
+        Verdict::Skip(why) => ("skip", Some(why)),
+    };
+    let figures = entered.figures.iter().take(FIGURES_SHOWN);
+    let figures: Vec<_> = figures.map(|of| format!("{} {of}", of.name)).collect();
+    let (id, seconds) = (&entered.id, entered.seconds);
+    let mut out = format!("{word}  {id:22} {seconds:6.1} s  {}\n", figures.join(" · "));
+    if let Some(why) = why {
+        let _ = writeln!(out, "      {}", why.replace('\n', "\n      "));
+    }
+    out
+}
+
+fn list() -> anyhow::Result<ExitCode> {
+    let mut out = String::new();
+    for entry in entries() {
+        let Entry { id, module, since, about, .. } = entry;
+        let _ = writeln!(out, "{module:11} {id:22} {since:9} {about}");
+    }
+    to_stdout(&out)?;
+    Ok(ExitCode::SUCCESS)
+}

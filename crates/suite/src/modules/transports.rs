@@ -1,0 +1,48 @@
+//! One server over every transport, and what starting it costs.
+
+use std::time::Duration;
+
+use mcplane_lab::Until;
+use mcplane_lab::spec::Spec;
+
+use super::measured::{args, measure, ours};
+use crate::entry::{Entry, Form, Found, Module, Stand};
+
+const fn entry(id: &'static str, about: &'static str, run: fn(&Stand<'_>) -> Found) -> Entry {
+    let (module, since) = (Module::Transports, Form::Quick);
+    Entry { id, module, about, since, takes_target: false, run }
+}
+
+pub(super) const ENTRIES: &[Entry] = &[
+    entry(
+        "transports",
+        "A call over memory, stdio, Unix, TCP, WebSocket, HTTP and SSE, in turns",
+        each,
+    ),
+    entry("startup_stdio", "A fresh process from its start to its first answer", startup),
+];
+
+fn each(on: &Stand<'_>) -> Found {
+    let spec = Spec {
+        transports: true,
+        concurrency: vec![1],
+        duration: Some(Duration::from_millis(on.of(300, 3_000, 10_000))),
+        warmup: Some(Until::Elapsed(Duration::from_millis(on.of(100, 500, 1_000)))),
+        settle: Some(Duration::from_millis(10)),
+        no_floor: on.form == Form::Quick,
+        ..Spec::default()
+    };
+    measure(on, &spec)
+}
+
+fn startup(on: &Stand<'_>) -> Found {
+    let spec = Spec {
+        targets: vec![ours(on, &["fixture"])],
+        cold_start: Some(on.of(10, 30, 100)),
+        tool: Some("echo".to_owned()),
+        args: args(r#"{"message":"ping"}"#.to_owned()),
+        settle: Some(Duration::from_millis(10)),
+        ..Spec::default()
+    };
+    measure(on, &spec)
+}
