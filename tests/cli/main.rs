@@ -14,6 +14,7 @@
 //! - `limits`: capacities that are known beforehand, mixes, cold starts
 //! - `truth`: measuring what is known beforehand
 //! - `report`: results in other forms, and the page in a browser
+//! - `suite`: named benchmarks
 //! - `server`: a server in shell, for what the fixture never does
 
 #![cfg(unix)]
@@ -38,6 +39,7 @@ mod profile;
 mod readme;
 mod report;
 mod server;
+mod suite;
 mod truth;
 
 use std::{

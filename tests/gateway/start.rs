@@ -122,7 +122,13 @@ fn settings_that_are_wrong_are_told_with_their_place() {
             "{ended}"
         );
         assert!(parts.iter().all(|part| ended.stderr.contains(part)), "no {parts:?} in {ended}");
+        let checked = mcplane(&["serve", "--check", name], LIMIT).code(1);
+        assert_eq!((&checked.stdout, &checked.stderr), (&ended.stdout, &ended.stderr));
     }
+    let off = "[servers.b]\nurl = \"https://x.example/mcp\"\ndisabled = true\n";
+    fs::write(&file, format!("{table}{off}")).unwrap();
+    let ended = mcplane(&["serve", "--check", name], LIMIT).code(0).left_nothing();
+    assert_eq!(ended.stdout, format!("{name}: right; 2 servers, 1 of them disabled\n"), "{ended}");
     fs::remove_file(&file).unwrap();
     let ended = mcplane(&["serve", "--config", name], LIMIT).code(1);
     assert!(ended.stderr.contains(name) && ended.stderr.contains("mcplane import"), "{ended}");

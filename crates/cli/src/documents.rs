@@ -73,12 +73,44 @@ fn every_command_in_the_documents_parses() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What prior systems' own documents name, in ranges of their numbers.
+const NAMED: [(char, &[std::ops::RangeInclusive<u32>]); 5] = [
+    ('C', &[1..=18, 25..=25, 27..=28, 31..=32, 34..=36, 39..=39, 41..=41]),
+    ('X', &[1..=13]),
+    ('T', &[1..=7]),
+    ('F', &[1..=12]),
+    ('E', &[1..=16]),
+];
+
+#[test]
+fn the_suites_have_a_row_for_all_that_prior_systems_name_and_its_commands_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/lab/suites.md")).unwrap();
+    let (mut commands, mut unknown) = (0, Vec::new());
+    for (system, numbers) in NAMED {
+        for number in numbers.iter().cloned().flatten() {
+            let begin = format!("| {system}{number} |");
+            let row = page.lines().find(|line| line.starts_with(&begin));
+            let row = row.unwrap_or_else(|| panic!("no row for {system}{number}"));
+            for code in row.split('`').skip(1).step_by(2) {
+                for words in parts(code).into_iter().filter(|words| words[0] == "mcplane") {
+                    commands += 1;
+                    unknown.extend(parse(&words).err().map(|why| format!("{begin} {code}: {why}")));
+                }
+            }
+        }
+    }
+    assert!(commands > 40, "{commands}");
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
 fn parse(words: &[String]) -> Result<(), String> {
     let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
     match cli.command {
         Command::Bench(args) => {
             args.spec().check().map_err(|error| Source::CommandLine.complaint(&error))
         }
+        Command::Suite(args) => args.entries().map(|_| ()).map_err(|error| error.to_string()),
         _ => Ok(()),
     }
 }

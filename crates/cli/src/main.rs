@@ -72,6 +72,12 @@ enum Command {
     Import(import::ImportArgs),
     /// Serve the built-in test server
     Fixture(fixture::FixtureArgs),
+    /// A server that is broken on purpose
+    #[command(name = "__broken", hide = true)]
+    Broken {
+        /// In which way
+        flaw: mcplane_suite::broken::Flaw,
+    },
     /// The null responder that `bench` measures a server against
     #[command(name = "__floor", hide = true)]
     Floor(bench::FloorArgs),
@@ -89,6 +95,9 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args, given.subcommand_matches("compare")),
         Command::Gate(args) => gate::run(&args),
         Command::Floor(args) => bench::floor(&args),
+        Command::Broken { flaw } => {
+            mcplane_suite::broken::serve(flaw).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         Command::Report(args) => report::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Import(args) => import::run(&args),

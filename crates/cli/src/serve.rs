@@ -12,7 +12,7 @@ use mcplane_gateway::listen::Listeners;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::endpoint::announce;
-use crate::report::to_stderr;
+use crate::report::{to_stderr, to_stdout};
 
 /// How long the process may take to end after everything in it has.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -25,11 +25,17 @@ const READ_TIME_MAX: Duration = Duration::from_secs(10);
 #[command(after_help = "Examples:
   mcplane serve -- npx -y @modelcontextprotocol/server-everything
   mcplane serve --config mcplane.toml
+  mcplane serve --check mcplane.toml
   mcplane serve --listen 127.0.0.1:0 --mode per_session -- my-server")]
 pub struct ServeArgs {
     /// The settings; see docs/gateway/config.md
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["command", "mode", "workers", "name"])]
     config: Option<PathBuf>,
+
+    /// Only say whether these settings are right: nothing is started, and exit code 1 says that they
+    /// are not
+    #[arg(long, value_name = "FILE", exclusive = true)]
+    check: Option<PathBuf>,
 
     /// Where to listen: HOST:PORT (0 for any free port), tcp://HOST:PORT, unix:PATH or stdio
     /// (repeatable); replaces the addresses in the settings
@@ -68,6 +74,16 @@ enum ModeArg {
 /// # Errors
 /// The settings are wrong, or an address cannot be listened on.
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.check {
+        let config = load(path)?;
+        let [all, off] = [false, true].map(|is_off| {
+            config.servers.iter().filter(|(_, server)| !is_off || server.disabled).count()
+        });
+        let servers = if all == 1 { "server" } else { "servers" };
+        let off = if off > 0 { format!(", {off} of them disabled") } else { String::new() };
+        to_stdout(&format!("{}: right; {all} {servers}{off}\n", path.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
         runtime.worker_threads(threads());

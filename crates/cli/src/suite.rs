@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use mcplane_lab::spec::TargetSpec;
 use mcplane_lab::{Control, Stream};
-use mcplane_suite::{Asked, Ended, Entry, Form, Record, Verdict, choose, entries};
+use mcplane_suite::{Asked, Ended, Entry, Form, Record, UnknownId, Verdict, choose, entries};
 
 use crate::bench::watch::{INTERRUPTED, Watcher, stop_on_interrupt};
 use crate::bench::{built_in, complain};
@@ -40,6 +40,9 @@ enum What {
     Full(RunArgs),
     /// The workloads that there are
     List,
+    /// Does each fault to a server that is broken on purpose, where it has to fail, and to one that is
+    /// not, where it has to pass
+    Check,
     /// These workloads, or those of these modules
     Run {
         /// Ids or modules, as `mcplane suite list` shows them
@@ -63,6 +66,19 @@ struct RunArgs {
     target: Option<TargetSpec>,
 }
 
+impl SuiteArgs {
+    /// The workloads that are asked for.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, UnknownId> {
+        let all = |form: Form| entries().into_iter().filter(|entry| entry.since <= form).collect();
+        Ok(match &self.what {
+            What::Quick(_) => all(Form::Quick),
+            What::Standard(_) => all(Form::Standard),
+            What::Full(_) | What::List | What::Check => all(Form::Full),
+            What::Run { ids, .. } => choose(ids)?,
+        })
+    }
+}
+
 /// Runs what is asked for, and says what came of it, line by line.
 ///
 /// Exit code 0: nothing failed; 1: something did; 2: usage; 130: stopped by the user.
@@ -73,21 +89,21 @@ pub fn run(
     args: &SuiteArgs,
     fixture: impl Fn() -> io::Result<Stream> + Send + Sync + 'static,
 ) -> anyhow::Result<ExitCode> {
-    let all = |form: Form| entries().into_iter().filter(|entry| entry.since <= form).collect();
-    let (entries, form, args): (Vec<Entry>, _, _) = match &args.what {
-        What::List => return list(),
-        What::Quick(run) => (all(Form::Quick), Form::Quick, run),
-        What::Standard(run) => (all(Form::Standard), Form::Standard, run),
-        What::Full(run) => (all(Form::Full), Form::Full, run),
-        What::Run { ids, form, run } => match choose(ids) {
-            Ok(chosen) => (chosen, *form, run),
-            Err(unknown) => return Ok(complain(&unknown.to_string(), 2)),
-        },
+    let chosen = match args.entries() {
+        Ok(chosen) => chosen,
+        Err(unknown) => return Ok(complain(&unknown.to_string(), 2)),
     };
-    if args.target.is_some() && !entries.iter().any(|entry| entry.takes_target) {
+    let (form, args) = match &args.what {
+        What::List => return list(&chosen),
+        What::Check => return check(),
+        What::Quick(run) => (Form::Quick, run),
+        What::Standard(run) => (Form::Standard, run),
+        What::Full(run) => (Form::Full, run),
+        What::Run { form, run, .. } => (*form, run),
+    };
+    if args.target.is_some() && !chosen.iter().any(|entry| entry.takes_target) {
         let takes: Vec<_> =
-            self::entries().into_iter().filter(|entry| entry.takes_target).collect();
-        let takes: Vec<_> = takes.iter().map(|entry| entry.id).collect();
+            entries().iter().filter(|one| one.takes_target).map(|one| one.id).collect();
         return Ok(complain(&format!("--target: only {} takes one", takes.join(", ")), 2));
     }
     let folder = Record::folder(&args.out, form)
@@ -95,7 +111,7 @@ pub fn run(
     let control = Arc::new(Control::default());
     stop_on_interrupt(&control)?;
     let record = built_in(fixture, |me, built_in| {
-        let asked = Asked { entries, form, target: args.target.clone(), me, built_in };
+        let asked = Asked { entries: chosen, form, target: args.target.clone(), me, built_in };
         let mut watcher = Watcher::start(&control);
         let each = |ended: Ended<'_>| {
             std::mem::replace(&mut watcher, Watcher::none()).finish();
@@ -141,10 +157,27 @@ fn line(ended: &Ended<'_>) -> String {
     out
 }
 
-fn list() -> anyhow::Result<ExitCode> {
+/// Shows that each fault is noticed where it has to be, and only there.
+fn check() -> anyhow::Result<ExitCode> {
+    let me = std::env::current_exe().context("cannot find this program to start it again")?;
+    let (mut right, mut all) = (0, 0);
+    for checked in mcplane_suite::check(&me) {
+        let is_right = checked.is_right();
+        (right, all) = (right + usize::from(is_right), all + 1);
+        let (word, why) = match &checked.failed {
+            Some(why) => ("FAIL", why.as_str()),
+            None => ("pass", ""),
+        };
+        let mark = if is_right { "ok   " } else { "WRONG" };
+        to_stdout(&format!("{mark}  {:24} {:14} {word}  {why}\n", checked.id, checked.flaw))?;
+    }
+    to_stdout(&format!("\n{right} of {all} as they have to be\n"))?;
+    Ok(if right == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn list(all: &[Entry]) -> anyhow::Result<ExitCode> {
     let mut out = String::new();
-    for entry in entries() {
-        let Entry { id, module, since, about, .. } = entry;
+    for Entry { id, module, since, about, .. } in all {
         let _ = writeln!(out, "{module:11} {id:22} {since:9} {about}");
     }
     to_stdout(&out)?;

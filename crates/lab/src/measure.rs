@@ -8,7 +8,7 @@ use crate::observe::{Seen, Spent};
 use crate::plan::Plan;
 use crate::record::Total;
 use crate::record::ns;
-use crate::results::{Little, Open, Resources, Results, Second, Slice};
+use crate::results::{Little, Open, Resources, Results, Second, Slice, Sockets};
 use crate::spec::Until;
 
 /// The shortest slice of an open loop: a cut ends what has piled up, which belongs to the load.
@@ -36,6 +36,7 @@ pub(crate) struct Side {
     spent: Option<Spent>,
     slices: Vec<Slice>,
     seen: Seen,
+    sockets: Option<Sockets>,
 }
 
 impl Trial {
@@ -84,10 +85,13 @@ impl Trial {
 impl Side {
     /// Runs one slice; returns the reason if it broke.
     async fn take(&mut self, fleet: &mut Fleet, phase: impl FnOnce() -> Phase) -> Option<String> {
-        let before = fleet.gauge.begin();
+        let (before, traffic) = (fleet.gauge.begin(), fleet.traffic.begin());
         let seconds = self.total.seconds.take();
         let (total, why) = fleet.run(phase().recorded(seconds)).await;
         let after = fleet.gauge.end();
+        if let Some(sockets) = fleet.traffic.since(&traffic) {
+            self.sockets.get_or_insert_default().add(&sockets);
+        }
         let spent = before.zip(after).map(|(before, after)| Spent::between(&before, &after));
         let latency = total.latencies.summary();
         self.slices.push(Slice {
@@ -127,6 +131,7 @@ impl Side {
             little: Some(Little::of(total)),
             generator_cpu_share: total.cpu_share(),
             warmup: None,
+            sockets: self.sockets,
             resources: Resources {
                 cpu_ns_per_call: each(|spent| spent.cpu_ns),
                 cpu_user_ns_per_call: each(|spent| spent.user_ns),

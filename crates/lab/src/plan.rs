@@ -17,6 +17,9 @@ pub const CONCURRENCY_MAX: usize = 4096;
 /// Most sessions, each a connection or a process of its own.
 pub const SESSIONS_MAX: usize = 256;
 
+/// Longest measurement: a week.
+const MEASURED_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// Most calls in flight of an open loop over all its sessions, unless a plan says otherwise.
 const OPEN_IN_FLIGHT: usize = 1024;
 
@@ -136,7 +139,12 @@ impl Plan {
         self.arrivals.as_ref().map_or(Ok(()), Arrivals::check)?;
         match self.until {
             Until::Calls(0) => return Err(SpecError::value(Field::Requests, 0, "1 or more")),
-            Until::Elapsed(time) => a_duration(Field::Duration, time)?,
+            // A longer one has longer seconds.
+            Until::Elapsed(time) if time > MEASURED_MAX => {
+                let takes = "1ms to 168h";
+                return Err(SpecError::value(Field::Duration, format!("{time:?}"), takes));
+            }
+            Until::Elapsed(time) => a_duration(Field::Duration, time.min(DURATION_MAX))?,
             Until::Calls(_) => {}
         }
         if let Until::Elapsed(time) = self.warmup
@@ -234,6 +242,7 @@ mod tests {
             (Field::Sessions, Plan { sessions: 0, ..plan() }),
             (Field::Requests, Plan { until: Until::Calls(0), ..plan() }),
             (Field::Duration, Plan { until: Until::Elapsed(zero), ..plan() }),
+            (Field::Duration, Plan { until: Until::Elapsed(200 * two_hours), ..plan() }),
             (Field::Warmup, Plan { warmup: Until::Elapsed(two_hours), ..plan() }),
             (Field::Timeout, Plan { timeout: zero, ..plan() }),
             (Field::Distinct, Plan { distinct: true, args: raw("{}"), ..plan() }),

@@ -65,6 +65,12 @@ fn both_eras_of_http_are_spoken_with_their_headers() {
         );
         assert_eq!(run.target.server.as_deref(), Some("fake"));
         assert!(run.notes.iter().any(|note| note.contains("--pid")), "{:?}", run.notes);
+        // Four calls at once are four sockets, whatever was planned; each call has its head and body.
+        let sockets = run.results.sockets.unwrap();
+        assert_eq!(sockets.open_max, 4, "{sockets:?}");
+        let least = 500 * run.target.call_bytes as u64;
+        assert!((least..4 * least).contains(&sockets.bytes_sent), "{sockets:?} of {least}");
+        assert!(sockets.bytes_received > 500 * run.target.result_bytes as u64, "{sockets:?}");
         let ended = server.count("DELETE /mcp HTTP/1.1");
         assert_eq!(ended, usize::from(kind == Kind::Legacy), "the session is ended");
     }

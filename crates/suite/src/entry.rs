@@ -40,13 +40,16 @@ pub enum Module {
     Calls,
     /// One server over every transport, and what starting costs.
     Transports,
+    /// Faults that are really injected.
+    Chaos,
     /// Calls for a long time.
     Stress,
 }
 
 impl Module {
     /// All of them, in the order of a run.
-    pub const ALL: [Self; 4] = [Self::CoreOps, Self::Calls, Self::Transports, Self::Stress];
+    pub const ALL: [Self; 5] =
+        [Self::CoreOps, Self::Calls, Self::Transports, Self::Chaos, Self::Stress];
 
     /// Its name.
     #[must_use]
@@ -55,6 +58,7 @@ impl Module {
             Self::CoreOps => "core_ops",
             Self::Calls => "calls",
             Self::Transports => "transports",
+            Self::Chaos => "chaos",
             Self::Stress => "stress",
         }
     }
@@ -112,6 +116,8 @@ impl FromStr for Form {
 /// What a workload works with.
 #[non_exhaustive]
 pub struct Stand<'a> {
+    /// The workload's id.
+    pub id: &'static str,
     /// How much time it is to take.
     pub form: Form,
     /// This program, to be started as a server or a gateway.

@@ -14,8 +14,10 @@
 //! * `modules` — the workloads, a file for each module
 //! * `run`     — choosing them, and running them one after another
 //! * `ops`     — the time of operations that are shorter than a clock's tick
+//! * [`broken`] — servers that are broken on purpose: what finds nothing there can find nothing
 //! * `record`  — what a run leaves behind, as data and as files; `page` — for people
 
+pub mod broken;
 mod entry;
 mod modules;
 mod ops;
@@ -24,6 +26,7 @@ mod record;
 mod run;
 
 pub use entry::{Entry, Figure, Form, Found, Module, Stand, Verdict};
+pub use modules::chaos::{Checked, check};
 pub use modules::entries;
 pub use record::{Entered, Record};
 pub use run::{Asked, Ended, UnknownId, choose, run};

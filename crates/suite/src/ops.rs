@@ -57,7 +57,7 @@ fn nanoseconds(time: Duration) -> f64 {
 }
 
 /// The median with its interval; `None` of fewer than six.
-fn estimate(samples: &[f64]) -> Option<Interval> {
+pub(crate) fn estimated(samples: &[f64]) -> Option<Interval> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (low, high) = median_interval(sorted.len())?;
@@ -67,7 +67,7 @@ fn estimate(samples: &[f64]) -> Option<Interval> {
 
 /// Time per operation and operations per second, from nanoseconds per operation of several rounds.
 pub(crate) fn rate(of: &str, per_op_ns: &[f64]) -> Vec<Figure> {
-    let Some(per_op) = estimate(per_op_ns) else { return Vec::new() };
+    let Some(per_op) = estimated(per_op_ns) else { return Vec::new() };
     let rate = |ns: f64| 1e9 / ns;
     let per_s =
         Interval { value: rate(per_op.value), low: rate(per_op.high), high: rate(per_op.low) };

@@ -91,7 +91,7 @@ pub fn run<E>(
         control.show(format!("{}/{of} {}", at + 1, entry.id));
         let Asked { form, me, built_in, .. } = *asked;
         let target = asked.target.as_ref().filter(|_| entry.takes_target);
-        let stand = Stand { form, me, built_in, target, control };
+        let stand = Stand { id: entry.id, form, me, built_in, target, control };
         let since = Instant::now();
         let mut found = (entry.run)(&stand);
         if control.is_stopped() {

@@ -14,12 +14,14 @@ use tokio_rustls::TlsConnector;
 
 use super::Stream;
 use super::address::{Address, Place};
+use super::traffic::{Counted, Traffic};
 
 /// Opens connections to one address.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     pub(crate) address: Arc<Address>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
+    pub(crate) traffic: Arc<Traffic>,
 }
 
 impl Dialer {
@@ -32,12 +34,12 @@ impl Dialer {
             }
             _ => None,
         };
-        Ok(Self { address: Arc::new(address), tls })
+        Ok(Self { address: Arc::new(address), tls, traffic: Arc::default() })
     }
 
     /// The same way to another address of the same server.
     pub(crate) fn with_address(&self, address: Address) -> Self {
-        Self { address: Arc::new(address), tls: self.tls.clone() }
+        Self { address: Arc::new(address), ..self.clone() }
     }
 
     /// Opens one connection and closes it; returns what the connection took, and TLS after it.
@@ -52,7 +54,7 @@ impl Dialer {
                 tls.connect(name, stream).await?;
                 Ok((connect, Some(began.elapsed().saturating_sub(connect))))
             }
-            Place::Unix(path) => unix(path).await.map(|_| (began.elapsed(), None)),
+            Place::Unix(path) => unix(path, &self.traffic).await.map(|_| (began.elapsed(), None)),
         }
     }
 
@@ -62,12 +64,13 @@ impl Dialer {
             Place::Net { host, port, .. } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
+                let stream = Counted::new(stream, &self.traffic);
                 match self.tls {
                     None => Ok(Stream::from_duplex(stream)),
                     Some((tls, name)) => Ok(Stream::from_duplex(tls.connect(name, stream).await?)),
                 }
             }
-            Place::Unix(path) => unix(path).await,
+            Place::Unix(path) => unix(path, &self.traffic).await,
         }
     }
 }
@@ -79,12 +82,13 @@ impl fmt::Debug for Dialer {
 }
 
 #[cfg(unix)]
-async fn unix(path: &Path) -> io::Result<Stream> {
-    tokio::net::UnixStream::connect(path).await.map(Stream::from_duplex)
+async fn unix(path: &Path, traffic: &Arc<Traffic>) -> io::Result<Stream> {
+    let stream = tokio::net::UnixStream::connect(path).await?;
+    Ok(Stream::from_duplex(Counted::new(stream, traffic)))
 }
 
 #[cfg(not(unix))]
-async fn unix(_: &Path) -> io::Result<Stream> {
+async fn unix(_: &Path, _: &Arc<Traffic>) -> io::Result<Stream> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -3,7 +3,7 @@
 //! * [`Target`], [`Stream`] — a command, a pair of in-memory halves, an address (this file).
 //! * `address`   — what an address says.
 //! * `remote`    — a server that listens.
-//! * `dial`      — TCP, TLS and Unix sockets.
+//! * `dial`      — TCP, TLS and Unix sockets; `traffic` — what goes through them.
 //! * `site`      — a target that is up, and its connections.
 //! * `wire`      — messages in and out, whatever carries them.
 //! * `speak`     — which handshake is asked for.
@@ -15,6 +15,7 @@ mod handshake;
 mod remote;
 mod site;
 mod speak;
+mod traffic;
 mod wire;
 
 use std::fmt;
@@ -32,6 +33,7 @@ pub use handshake::{Peer, Start, Tool};
 pub use remote::{Remote, Served};
 pub(crate) use site::{Connection, LastWords, Site};
 pub use speak::Speak;
+pub(crate) use traffic::Traffic;
 pub(crate) use wire::{Arrival, Call, Lost, SUBPROTOCOL, Silence, UNSTAMPED, stamp, stamps};
 
 /// Bytes that an in-memory pipe should hold each way, the target's as well as the floor's.

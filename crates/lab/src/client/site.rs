@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcplane_process::{Child, Command, Exit, Rung};
@@ -11,6 +12,7 @@ use tokio::time::timeout;
 use super::address::{Address, Transport};
 use super::dial::Dialer;
 use super::remote::{Headers, Remote, Served};
+use super::traffic::Traffic;
 use super::wire::Wire;
 use super::{Memory, Stream, Target};
 use crate::error::Error;
@@ -111,6 +113,14 @@ impl Site {
         match &self.way {
             Way::Stdio(_) | Way::Memory(_) => None,
             Way::Remote { dialer, .. } => Some(dialer.address.transport),
+        }
+    }
+
+    /// What goes through its sockets; of a site without, nothing.
+    pub(crate) fn traffic(&self) -> Arc<Traffic> {
+        match &self.way {
+            Way::Stdio(_) | Way::Memory(_) => Arc::default(),
+            Way::Remote { dialer, .. } => Arc::clone(&dialer.traffic),
         }
     }
 

@@ -36,6 +36,7 @@ pub(crate) use session::{Outcome, Session};
 pub use template::{NUMBER, Template};
 pub(crate) use template::{fill, is_numbered, sized};
 
+use crate::client::{Site, Traffic};
 use crate::control::Control;
 use crate::observe::{Gauge, cpu_since, cpu_time};
 use crate::record::{Seconds, Tally, Total};
@@ -179,16 +180,18 @@ pub(crate) struct Fleet {
     pub(crate) sessions: Vec<Session>,
     /// What is seen of the processes behind them.
     pub(crate) gauge: Arc<Gauge>,
+    /// What goes through their sockets.
+    pub(crate) traffic: Arc<Traffic>,
 }
 
 impl Fleet {
     /// These sessions, and the processes behind them, each once: sessions may share one.
-    pub(crate) fn new(sessions: Vec<Session>) -> Self {
+    pub(crate) fn new(sessions: Vec<Session>, site: &Site) -> Self {
         let mut pids: Vec<_> =
             sessions.iter().filter_map(|session| session.connection.pid).collect();
         pids.sort_unstable();
         pids.dedup();
-        Self { sessions, gauge: Gauge::new(pids) }
+        Self { sessions, gauge: Gauge::new(pids), traffic: site.traffic() }
     }
 
     /// Runs one phase on every session, all on this thread. Returns what they saw, and why the phase

@@ -106,15 +106,23 @@ fn result(file: &File, run: &Run) -> Value {
             _ => run.plan.sessions,
         };
         fields.insert("connections".to_owned(), json!(connections));
-        fields.insert(
-            "sockets_open".to_owned(),
-            json!((target.transport != Transport::Stdio).then_some(connections)),
-        );
+        fields.insert("sockets_open".to_owned(), json!(of.sockets.map(|sockets| sockets.open_max)));
         fields.insert("messages_sent".to_owned(), json!(of.calls_sent));
         fields.insert("messages_received".to_owned(), json!(received));
-        fields.insert("packet_efficiency".to_owned(), Value::Null);
+        fields.insert("packet_efficiency".to_owned(), json!(packet_efficiency(run)));
     }
     result
+}
+
+/// Bytes of requests and of results by all bytes on the wire, where every call is like the first.
+#[allow(clippy::cast_precision_loss, reason = "bytes below 2^53 are exact")]
+fn packet_efficiency(run: &Run) -> Option<f64> {
+    let (target, of) = (&run.target, &run.results);
+    let sockets = of.sockets.filter(|_| of.tools.is_empty() && of.errors.total() == 0)?;
+    let real = sockets.bytes_sent + sockets.bytes_received;
+    let logical = target.call_bytes as f64 * of.calls_sent as f64
+        + target.result_bytes as f64 * of.calls_ok as f64;
+    (real > 0).then(|| logical / real as f64)
 }
 
 /// `{transport}_{pattern}_{scale}_{payload}`, as that suite names workloads.

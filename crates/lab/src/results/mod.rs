@@ -51,7 +51,7 @@ pub use ratio::{Ratio, Ratios};
 pub use report::{Measured, Missing, Report, SCHEMA};
 pub use resources::{ResourceSecond, Resources};
 pub use run::{
-    Knobs, MixedCall, PlanInfo, Results, Run, Slice, StartInfo, TargetInfo, ToolResults,
+    Knobs, MixedCall, PlanInfo, Results, Run, Slice, Sockets, StartInfo, TargetInfo, ToolResults,
 };
 pub use shape::{DURATION_MAX, RATE_PER_S_MAX, Shape};
 pub use trend::{Drifting, Series};

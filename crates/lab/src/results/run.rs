@@ -255,6 +255,9 @@ pub struct Results {
     /// How the warm-up ended.
     #[serde(default)]
     pub warmup: Option<Warmup>,
+    /// The sockets to the server, counted; `None` if there is none.
+    #[serde(default)]
+    pub sockets: Option<Sockets>,
     /// What the server's processes used.
     pub resources: Resources,
     /// The same second by second.
@@ -265,6 +268,30 @@ pub struct Results {
     /// Each kind of call by itself, in a mix.
     #[serde(default)]
     pub tools: Vec<ToolResults>,
+}
+
+/// What went through the sockets to a server in the measured time, counted below TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Sockets {
+    /// Most that were open at once.
+    pub open_max: u64,
+    /// How many were opened.
+    pub opened: u64,
+    /// Bytes written to them.
+    pub bytes_sent: u64,
+    /// Bytes read from them.
+    pub bytes_received: u64,
+}
+
+impl Sockets {
+    /// Adds what came in another slice.
+    pub(crate) fn add(&mut self, later: &Self) {
+        self.open_max = self.open_max.max(later.open_max);
+        self.opened += later.opened;
+        self.bytes_sent += later.bytes_sent;
+        self.bytes_received += later.bytes_received;
+    }
 }
 
 /// One slice of one side.

@@ -24,6 +24,7 @@ pub(crate) fn sample(calls: u64, floor: bool) -> Run {
         generator_cpu_share: None,
         tools: Vec::new(),
         warmup: None,
+        sockets: None,
         resources: Resources { cpu_ns_per_call: Some(1_500.0), ..Resources::default() },
         resources_seconds: Vec::new(),
         slices: [2_000.0, 6_000.0]

@@ -26,12 +26,14 @@
 //! * `mod` — the handle: one function for each request (this file).
 //! * `list`, `call`, `listen` — pages, calls in flight, subscriptions.
 //! * `handler`, `cache` — answers to the server's questions; results that may be reused.
+//! * `fleet` — clients of several servers as one.
 //! * `drive`, `state` — the connection's task and what it shares with the handles.
 
 mod builder;
 mod cache;
 mod call;
 mod drive;
+mod fleet;
 mod handler;
 mod list;
 mod listen;
@@ -62,6 +64,7 @@ pub use builder::{ClientBuilder, NOTIFICATIONS_MAX};
 pub use cache::{CACHE_BYTES_MAX, CACHE_ENTRIES_MAX};
 pub use call::{CallBuilder, InFlight, PROGRESS_MAX, QUESTIONS_MAX};
 pub use drive::ASKED_MAX;
+pub use fleet::{Fleet, FromServer, Partial, SEPARATOR};
 pub use handler::{HANDLER_TIME_MAX, Notification};
 pub use list::PAGES_MAX;
 pub use listen::{CHANGES_MAX, Change, Listen};

@@ -1,7 +1,9 @@
 //! The workloads, a file for each module.
 
 mod calls;
+pub(crate) mod chaos;
 mod core_ops;
+mod fanout;
 mod measured;
 mod stress;
 mod transports;
@@ -11,7 +13,11 @@ use crate::entry::Entry;
 /// Every workload, in the order of a run.
 #[must_use]
 pub fn entries() -> Vec<Entry> {
-    [core_ops::ENTRIES, calls::ENTRIES, transports::ENTRIES, stress::ENTRIES].concat()
+    let mut all =
+        [core_ops::ENTRIES, calls::ENTRIES, fanout::ENTRIES, transports::ENTRIES].concat();
+    all.extend(chaos::entries());
+    all.extend(stress::ENTRIES);
+    all
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry("stress_30s", Form::Quick, "The gateway for 30 s", |on| stress(on, 30)),
     entry("stress_5min", Form::Full, "The gateway for 5 minutes", |on| stress(on, 300)),
     entry("stress_1hr", Form::Full, "The gateway for an hour", |on| stress(on, 3_600)),
+    entry("stress_24hr", Form::Full, "The gateway for a day", |on| stress(on, 86_400)),
 ];
 
 /// A hundred calls in flight through the gateway, over four workers.

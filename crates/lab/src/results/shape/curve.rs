@@ -7,7 +7,7 @@ use crate::results::words::Words;
 /// Highest rate of an open loop, in calls per second: more than one thread can begin.
 pub const RATE_PER_S_MAX: f64 = 1e6;
 
-/// Longest measurement or timeout: the range of the histogram.
+/// Longest time limit, pause and warm-up: the range of the histogram.
 pub const DURATION_MAX: Duration = Duration::from_secs(3600);
 
 /// The calls that a shape asks for, counted as `Λ(t)`: those meant before `t`. A run lasts `length_s`

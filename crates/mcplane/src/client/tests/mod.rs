@@ -1,6 +1,7 @@
 //! The client against a server that is written by hand, line by line.
 
 mod calls;
+mod fleet;
 mod handshake;
 mod notices;
 mod process;
