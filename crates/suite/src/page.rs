@@ -8,7 +8,7 @@ use crate::entry::{Figure, Module, Verdict};
 use crate::record::{Entered, Record};
 
 /// Figures in the overview; the section of a workload has all of them.
-const FIGURES_SHOWN: usize = 3;
+const FIGURES_SHOWN: usize = 2;
 
 impl Record {
     /// The page, which needs nothing else; the files that it links to lie beside it.

@@ -17,7 +17,7 @@ use mcplane::proto::limits::MESSAGE_BYTES_MAX;
 use mcplane::proto::message::{Kind, Message, is_batch, split_batch};
 use mcplane::proto::method::Method;
 use mcplane::proto::session::client::{Answer, Call as Request, Lost};
-use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError};
+use mcplane::proto::session::{ClientConfig, ClientEvent, ClientSession, HandshakeError, Peer};
 use mcplane::server::relay::Caller;
 use mcplane::transport::Loss;
 use mcplane::transport::wire::{Drain, Event, Wants, Wire};
@@ -290,7 +290,12 @@ impl<'a> Drive<'a> {
         if let Err(Tag::Own(waiting)) =
             self.session.call(now, &call, Tag::Own(waiting), &mut self.out)
         {
-            let error = ErrorObject::method_not_found(method.as_str());
+            // A list that its revision does not have is empty; of a worker that is not ready nothing is known.
+            let lacks = |peer: &Peer| !method.exists_in(peer.revision);
+            let error = match self.session.peer().is_some_and(lacks) {
+                true => ErrorObject::method_not_found(method.as_str()),
+                false => unavailable("it is not ready, or has too much to do"),
+            };
             let _ = waiting.send(Err(error));
         }
     }

@@ -46,6 +46,15 @@ fn legacy_clients_before_upstreams_of_both_eras() {
     run(Era::Legacy, (Era::Modern, true), 0x5_0000);
 }
 
+/// A worker was asked for its lists while it had no connection, and said that it has none: no client
+/// found a tool any more.
+#[test]
+fn a_schedule_that_once_went_wrong() {
+    let world = Arc::new(World::default());
+    let told = schedule(&world, 101_544, Era::Legacy, (Era::Legacy, false));
+    assert!(world.wrongs().is_empty(), "{told}: {:?}", world.wrongs());
+}
+
 /// `CROSS_TALK_SEED` plays one schedule alone.
 fn run(clients: Era, (upstream, both): (Era, bool), first: u64) {
     let number = |name| std::env::var(name).ok().map(|number| number.parse::<u64>().unwrap());
