@@ -12,6 +12,13 @@ use crate::{file, server};
 /// A module in its quick form on a busy machine, in a build that is not optimised.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// A folder for results that is not there yet.
+fn out(name: &str) -> PathBuf {
+    let out = file(name).with_extension("results");
+    let _ = fs::remove_dir_all(&out);
+    out
+}
+
 /// The one folder of a run.
 fn folder(out: &Path) -> PathBuf {
     let mut all = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path());
@@ -26,7 +33,7 @@ fn index(out: &Path) -> Value {
 
 #[test]
 fn a_run_leaves_an_index_a_page_the_rows_and_the_reports() {
-    let out = file("suite");
+    let out = out("suite");
     let words = ["suite", "run", "calls", "negotiation_100", "--out", out.to_str().unwrap()];
     let ended = mcplane(&words, LIMIT).code(0).left_nothing();
     let folder = folder(&out);
@@ -59,7 +66,7 @@ fn a_run_leaves_an_index_a_page_the_rows_and_the_reports() {
 
 #[test]
 fn a_server_that_answers_with_errors_fails() {
-    let out = file("broken");
+    let out = out("broken");
     // One call of more than two thousand.
     let script = server::script(1_000, r#"result='"error":{"code":-32000,"message":"no"}'"#);
     let path = file("server.sh");
