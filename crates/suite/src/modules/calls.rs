@@ -9,8 +9,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use mcplane_lab::report::cmcp_row;
+use mcplane_lab::results::shape::Burst;
 use mcplane_lab::spec::Spec;
-use mcplane_lab::{Plan, Target, Until};
+use mcplane_lab::{Arrivals, Plan, Shape, Spacing, Target, Until};
 
 use super::measured::{args, listening, load, measure, ours};
 use crate::entry::{Entry, Figure, Form, Found, Module, Stand};
@@ -110,6 +111,7 @@ fn pool(on: &Stand<'_>) -> Found {
         Ok(asked) => asked,
         Err(why) => return Found::fail(why),
     };
+    let expected_ms = calls.div_ceil(workers) * sleep_ms;
     let plan = Plan {
         tool: Some("sleep".to_owned()),
         args: args(format!(r#"{{"ms":{sleep_ms}}}"#)),
@@ -117,20 +119,21 @@ fn pool(on: &Stand<'_>) -> Found {
         concurrency: usize::try_from(calls).unwrap_or(usize::MAX),
         warmup: Until::Calls(0),
         settle: SETTLE,
-        // All at once: a slice would wait for the last of its own.
+        // One burst of all of them, which is what it is called in the results too.
+        arrivals: Some(Arrivals {
+            shape: Shape::Burst(Burst { calls, every_ns: expected_ms * 1_000_000 }),
+            spacing: Spacing::Constant,
+            seed: 0,
+        }),
         slices: 1,
         ..Plan::default()
     };
     let command = on.built_in.stdio.clone().args(["--workers", &workers.to_string()]);
     let mut found = load(on, &plan, &Target::Stdio(command));
-    let expected_ms = (calls.div_ceil(workers) * sleep_ms) as f64;
-    let wall_ns = found
-        .report
-        .iter()
-        .flat_map(|report| &report.runs)
-        .map(|run| run.results.wall_ns)
-        .sum::<u64>();
-    let wall_ms = wall_ns as f64 / 1e6;
+    // All begin at the same instant, so the last one to end has the longest latency.
+    let runs = found.report.iter().flat_map(|report| &report.runs);
+    let wall_ns = runs.filter_map(|run| run.results.latency.max_ns).max().unwrap_or(0);
+    let (wall_ms, expected_ms) = (wall_ns as f64 / 1e6, expected_ms as f64);
     found.figures.push(Figure::of("wall", "ms", wall_ms));
     found.figures.push(Figure::of("expected wall", "ms", expected_ms));
     // Every round may be late by a tick of the timer; a call too many at once would save a whole sleep.
