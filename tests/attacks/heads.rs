@@ -40,8 +40,12 @@ const GUESSES: [&str; 6] =
     ["1", "0", "00000000-0000-0000-0000-000000000000", "../../admin", "%00", "' or 1=1 --"];
 
 /// What is asked of administrators.
-const ADMINISTRATION: [(&str, &str); 3] =
-    [("GET", "/admin/status"), ("POST", "/admin/negotiate"), ("OPTIONS", "/admin/negotiate")];
+const ADMINISTRATION: [(&str, &str); 4] = [
+    ("GET", "/admin/status"),
+    ("POST", "/admin/negotiate"),
+    ("POST", "/admin/restart"),
+    ("OPTIONS", "/admin/negotiate"),
+];
 
 /// Pages that anybody may ask for, or that are not there.
 const PAGES: [&str; 5] =

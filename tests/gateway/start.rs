@@ -67,6 +67,35 @@ fn a_command_is_served_in_the_mode_and_under_the_name_that_are_asked_for() {
     assert!(busy.len() == 2 && busy.iter().all(|worker| worker["strays"] == 2), "{server}");
 }
 
+/// A worker is replaced by another process; of a server or a worker that is not there it is said.
+#[test]
+fn a_worker_is_started_again_when_an_administrator_asks() {
+    let gateway = Gateway::serve(&good());
+    let restart = |which: &str| {
+        let mut http = Http::open(gateway.address());
+        http.send("POST", "/admin/restart", &[("Content-Type", "application/json")], which);
+        http.answer()
+    };
+    let worker = || gateway.status()["servers"][0]["workers"][0].clone();
+    let before = worker();
+    let answer = restart(&format!(r#"{{"server": "good", "worker": {}}}"#, before["number"]));
+    assert_eq!((answer.status, &answer.json()["restarted"]), (200, &json!([before["number"]])));
+    let began = std::time::Instant::now();
+    while worker()["pid"] == before["pid"] || worker()["state"] != "healthy" {
+        assert!(began.elapsed() < LIMIT, "{}", worker());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    for (which, status, part) in [
+        (r#"{"server": "none"}"#, 404, "none"),
+        (r#"{"server": "good", "worker": 999}"#, 404, "good has no worker 999"),
+        (r#"{"worker": 1}"#, 400, "server"),
+    ] {
+        let answer = restart(which);
+        assert!(answer.status == status && answer.body.contains(part), "{answer:?}");
+    }
+    assert_eq!(Http::get(gateway.address(), "/admin/restart").status, 405);
+}
+
 #[test]
 fn who_needs_tools_is_told_which_servers_have_them() {
     let gateway = Gateway::serve(&(good() + &bad("", &[])));

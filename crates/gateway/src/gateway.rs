@@ -251,7 +251,7 @@ impl Gateway {
             let same = was(name).filter(|upstream| is_same(&upstream.pool.settings, server));
             let upstream = match same {
                 Some(upstream) => {
-                    upstream.pool.shared.times.store(Arc::new(Times::of(&config.gateway)));
+                    upstream.pool.shared.times.store(Arc::new(Times::of(&config.gateway, server)));
                     Arc::clone(upstream)
                 }
                 None => {

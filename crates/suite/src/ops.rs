@@ -79,6 +79,11 @@ pub(crate) fn rate(of: &str, per_op_ns: &[f64]) -> Vec<Figure> {
 }
 
 impl Timed {
+    /// Nanoseconds per operation of every slice.
+    pub(crate) fn slices(&self) -> &[f64] {
+        &self.slices
+    }
+
     /// Time per operation, operations per second, and the percentiles of whole batches that there are
     /// enough of.
     pub(crate) fn figures(&self) -> Vec<Figure> {

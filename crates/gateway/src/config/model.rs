@@ -198,6 +198,11 @@ pub struct Server {
     pub calls_per_worker: u32,
     /// Calls that wait for a worker; one more is refused at once. Default: 256.
     pub queue: u32,
+    /// How long a call may wait for a worker before it fails. Default: `"60s"`.
+    pub queue_timeout: Period,
+    /// How long a call of this server may go without an answer and without progress before it fails;
+    /// `"0s"` is never. Default: that of `gateway.call_timeout`.
+    pub call_timeout: Option<Period>,
     /// A worker of `per_session` or `per_principal` that has had no call for so long is stopped, and
     /// in every mode the workers for older clients of a server of 2026-07-28 and the `ask_workers`;
     /// `"0s"` is never.
@@ -243,6 +248,8 @@ impl Default for Server {
             ask_workers: 16,
             calls_per_worker: 64,
             queue: 256,
+            queue_timeout: Period::of_s(60),
+            call_timeout: None,
             idle_stop: Period::of_s(300),
             memory_max: None,
             policy: Policy::RecentIdle,
@@ -381,6 +388,8 @@ pub struct Tools {
     /// Most calls in flight of a tool, over all workers: `tool = 1`. Default: no limit but those of
     /// the workers.
     pub concurrency: BTreeMap<String, u32>,
+    /// The `call_timeout` of single tools: `tool = "10m"`. Default: that of the server.
+    pub timeouts: BTreeMap<String, Period>,
     /// Tools that ask their caller something (elicitation, sampling, roots) and are not to be learned
     /// first: each call has a worker to itself, of the `ask_workers`. Default: none.
     pub asks: Vec<String>,

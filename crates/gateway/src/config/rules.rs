@@ -12,7 +12,7 @@ use super::{
     error::{FAULTS_MAX, Finding},
     model::{Config, Gateway, Mode, Server},
     tree::{Places, written},
-    units::Size,
+    units::{Period, Size},
 };
 
 /// Most addresses to listen on.
@@ -423,6 +423,11 @@ impl Report<'_> {
             self.at(&path("calls_per_worker"), message);
         }
         self.number(&path("queue"), server.queue, 0, CALLS_MAX);
+        // It is looked at once a second.
+        if server.queue_timeout.duration() < Period::of_s(1).duration() {
+            let message = format!("{}; expected 1s or more", server.queue_timeout);
+            self.at(&path("queue_timeout"), message);
+        }
     }
 
     fn tools(&mut self, name: &str, server: &Server) {

@@ -91,6 +91,8 @@ impl Page {
         self.set("ask_workers", &server.ask_workers, &default.ask_workers);
         self.set("calls_per_worker", &server.calls_per_worker, &default.calls_per_worker);
         self.set("queue", &server.queue, &default.queue);
+        self.set("queue_timeout", &server.queue_timeout, &default.queue_timeout);
+        self.set("call_timeout", &server.call_timeout, &default.call_timeout);
         self.set("idle_stop", &server.idle_stop, &default.idle_stop);
         self.set("memory_max", &server.memory_max, &default.memory_max);
         self.set("policy", &server.policy, &default.policy);
@@ -113,6 +115,8 @@ impl Page {
         self.table(&format!("{path}.tools.rename"), rename);
         let concurrency = tools.concurrency.iter().map(|(tool, calls)| (tool, calls.to_string()));
         self.table(&format!("{path}.tools.concurrency"), concurrency);
+        let timeouts = tools.timeouts.iter().map(|(tool, time)| (tool, quoted(&time.to_string())));
+        self.table(&format!("{path}.tools.timeouts"), timeouts);
     }
 
     fn probe(&mut self, path: &str, probe: &Probe) {
@@ -189,6 +193,8 @@ mod tests {
             ask_workers = 0
             calls_per_worker = 4
             queue = 5
+            queue_timeout = "7s"
+            call_timeout = "8s"
             idle_stop = "0s"
             memory_max = "1GiB"
             policy = "sticky"
@@ -204,6 +210,7 @@ mod tests {
             asks = ["c"]
             rename = { "a.b" = "c" }
             concurrency = { d = 1 }
+            timeouts = { d = "0s", "e.f" = "10m" }
             [servers.a]
             url = "https://a.org/mcp"
             headers = { X = "y" }

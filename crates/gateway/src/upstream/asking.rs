@@ -34,10 +34,9 @@ const QUIET_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What is called; `None` if its request has gone or its name is too long.
 fn name(call: &Call) -> Option<Name> {
-    let name = match &call.name {
-        Some(name) => name.to_string(),
-        None if call.method == Method::ResourcesRead => String::new(),
-        None => call.life().request()?.message().text(Part::Name)?.into_owned(),
+    let name = match (&call.name, call.method) {
+        (None, Method::ResourcesRead) => String::new(),
+        _ => call.own_name()?,
     };
     Name::new(call.method, name)
 }

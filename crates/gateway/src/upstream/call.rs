@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use mcplane::budget::Charge;
+use mcplane::proto::message::Part;
 use mcplane::proto::method::Method;
 use mcplane::proto::version::Revision;
 use mcplane::server::relay::{Caller, Cancel, Relayed};
@@ -72,6 +73,14 @@ impl Call {
     /// Whether it and another call are two of one client.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         is_one_client(&self.caller, &other.caller) && !std::ptr::eq(self, other)
+    }
+
+    /// What its upstream calls what is called; `None` once its request has gone.
+    pub(super) fn own_name(&self) -> Option<String> {
+        match &self.name {
+            Some(name) => Some(name.to_string()),
+            None => Some(self.life().request()?.message().text(Part::Name)?.into_owned()),
+        }
     }
 
     /// Its life. What is taken out of it is dropped when this is gone: to free a place or a turn

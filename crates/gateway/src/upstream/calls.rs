@@ -34,7 +34,7 @@ impl Drive<'_> {
         if self.out.backlog() > BACKLOG_BYTES_MAX {
             return call.fail(&Failure::Backlog);
         }
-        let patience = self.pool.patience();
+        let patience = self.pool.patience_of(&call);
         let tag = Tag::Call(Arc::clone(&call));
         let Ok(id) = self.session.open(now, call.method, patience, tag) else {
             return call.fail(&Failure::NoMethod { revision, method: call.method });

@@ -14,7 +14,6 @@ use tokio::time::{interval, sleep, timeout_at};
 use super::cause::Cause;
 use super::model::{LEAVE_TIME, Pool, Worker};
 use super::state::State;
-use super::supervise::QUEUE_TIME_MAX;
 use crate::clock;
 
 /// The pause before a quarantined worker is probed of which nobody knows whether it answers probes.
@@ -29,10 +28,9 @@ pub(super) fn start(pool: &Arc<Pool>) {
         loop {
             ticks.tick().await;
             let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closing()) else { return };
-            let approval = pool.settings.approval.duration();
-            pool.shared.tools.expire(QUEUE_TIME_MAX);
+            pool.shared.tools.expire(pool.settings.queue_timeout.duration());
             pool.release_quiet();
-            pool.expire_queues(QUEUE_TIME_MAX.max(approval));
+            pool.expire_queues();
             pool.shared.questions.expire(pool.shared.times.load().question);
             if let Some(after) = pool.settings.idle_stop.limit() {
                 if pool.settings.mode.is_keyed() {

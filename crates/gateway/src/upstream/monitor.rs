@@ -61,7 +61,7 @@ impl Upstream {
     ) -> Arc<Self> {
         let name: Arc<str> = name.into();
         let (heard_in, heard) = mpsc::channel(EVENTS_MAX);
-        let times = Times::of(settings);
+        let times = Times::of(settings, server);
         let pool_before = before.map(|before| &*before.pool);
         let own = (Arc::clone(&name), server.clone());
         let pool = Pool::new(own, times, common, pool_before, heard_in);

@@ -39,9 +39,9 @@ use crate::settle::Tally;
 const TIMEOUTS_MAX: u32 = 3;
 
 impl Times {
-    pub(crate) fn of(settings: &Gateway) -> Self {
+    pub(crate) fn of(settings: &Gateway, server: &Server) -> Self {
         Self {
-            call: settings.call_timeout.limit(),
+            call: server.call_timeout.unwrap_or(settings.call_timeout).limit(),
             question: settings.question_timeout.duration(),
             list: settings.list_deadline.duration(),
             list_age: settings.list_max_age.limit(),
@@ -161,8 +161,19 @@ impl Pool {
     }
 
     /// How long a call may go without an answer.
-    pub(crate) fn patience(&self) -> Option<Duration> {
+    fn patience(&self) -> Option<Duration> {
         self.shared.times.load().call
+    }
+
+    /// The same of this call: its tool may have a time of its own.
+    pub(super) fn patience_of(&self, call: &Call) -> Option<Duration> {
+        let timeouts = &self.settings.tools.timeouts;
+        let has_some = call.method == Method::ToolsCall && !timeouts.is_empty();
+        let tool = has_some.then(|| call.own_name()).flatten();
+        match tool.and_then(|tool| timeouts.get(&tool)) {
+            Some(own) => own.limit(),
+            None => self.patience(),
+        }
     }
 
     /// The answer to an upstream that asks for roots outside of any call.
@@ -283,7 +294,9 @@ impl Pool {
     }
 
     /// Calls that have waited for too long fail.
-    pub(crate) fn expire_queues(&self, patience: Duration) {
+    pub(crate) fn expire_queues(&self) {
+        let approval = self.settings.approval.duration();
+        let patience = self.settings.queue_timeout.duration().max(approval);
         let cause = self.status.cause().map(|cause| cause.for_clients());
         let failure = Failure::WaitedForWorker { cause };
         let does_not_answer =
@@ -388,6 +401,23 @@ impl Pool {
         if !self.is_closing() {
             self.add_worker(lane, Some(worker));
         }
+    }
+
+    /// Replaces the worker of this number, or all, here and in the pools beside this one: what they work
+    /// on may end within this time. The numbers of those that go.
+    pub(crate) fn replace_all(
+        self: &Arc<Self>,
+        number: Option<usize>,
+        leave: Duration,
+    ) -> Vec<usize> {
+        let is_meant = |worker: &Arc<Worker>| {
+            let stays = !matches!(worker.state(), State::Leaving | State::Down);
+            stays && number.is_none_or(|number| number == worker.number)
+        };
+        let meant: Vec<_> = self.workers().into_iter().filter(is_meant).collect();
+        meant.iter().for_each(|worker| self.replace(worker, leave));
+        let here = meant.iter().map(|worker| worker.number);
+        here.chain(self.others().flat_map(|other| other.replace_all(number, leave))).collect()
     }
 
     pub(super) fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {

@@ -21,9 +21,6 @@ use crate::clock;
 /// How long a process may take to end after it has closed its stdout, to tell how it ended.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
 
-/// How long a call may wait for a worker that is ready.
-pub(super) const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
-
 /// A pause that is worth waiting for. During a longer one calls fail at once.
 const SHORT_PAUSE: Duration = Duration::from_secs(2);
 

@@ -5,6 +5,7 @@ pub(crate) mod chaos;
 mod core_ops;
 mod fanout;
 mod measured;
+mod serde;
 mod stress;
 mod transports;
 
@@ -14,7 +15,8 @@ use crate::entry::Entry;
 #[must_use]
 pub fn entries() -> Vec<Entry> {
     let mut all =
-        [core_ops::ENTRIES, calls::ENTRIES, fanout::ENTRIES, transports::ENTRIES].concat();
+        [core_ops::ENTRIES, serde::ENTRIES, calls::ENTRIES, fanout::ENTRIES, transports::ENTRIES]
+            .concat();
     all.extend(chaos::entries());
     all.extend(stress::ENTRIES);
     all

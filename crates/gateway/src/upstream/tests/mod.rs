@@ -13,6 +13,7 @@ mod memory;
 mod raw;
 mod sides;
 mod subscriptions;
+mod times;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

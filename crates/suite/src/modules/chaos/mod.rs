@@ -47,17 +47,29 @@ struct Scenario {
     fault: Fault,
     /// Calls of the neighbours that may go wrong, since what worked on them was killed.
     losses_max: usize,
+    since: Form,
     /// Whether it is done to the server by itself: that has no processes below it.
     to_server: bool,
     flaw: Flaw,
 }
 
 const fn scenario(id: &'static str, about: &'static str, fault: Fault, flaw: Flaw) -> Scenario {
-    Scenario { id, about, fault, losses_max: 0, to_server: true, flaw }
+    let since = Form::Standard;
+    Scenario { id, about, fault, losses_max: 0, since, to_server: true, flaw }
+}
+
+/// The same in a quick run.
+const fn quick(scenario: Scenario) -> Scenario {
+    Scenario { since: Form::Quick, ..scenario }
 }
 
 static SCENARIOS: [Scenario; 12] = [
-    scenario("chaos.connection_reset", "Resets with calls in flight", faults::reset, Flaw::Leaks),
+    quick(scenario(
+        "chaos.connection_reset",
+        "Resets with calls in flight",
+        faults::reset,
+        Flaw::Leaks,
+    )),
     scenario("chaos.partial_delivery", "A request byte by byte", faults::partial, Flaw::ReadsOnce),
     scenario("chaos.timeout", "Requests that stop in the middle", faults::stall, Flaw::OneAtATime),
     scenario("chaos.connection_leak", "Connections that say nothing", faults::leak, Flaw::Leaks),
@@ -74,17 +86,23 @@ static SCENARIOS: [Scenario; 12] = [
         faults::exhaustion,
         Flaw::ReadsOn,
     ),
-    scenario(
+    quick(scenario(
         "chaos.message_loss",
         "Calls beside others that are cut off",
         faults::loss,
         Flaw::Loses,
-    ),
-    scenario("chaos.invalid_payload", "What is not a message", faults::invalid, Flaw::Believes),
+    )),
+    quick(scenario(
+        "chaos.invalid_payload",
+        "What is not a message",
+        faults::invalid,
+        Flaw::Believes,
+    )),
     scenario("chaos.large_payload", "100 MB in one message", faults::large, Flaw::Hoards),
     scenario("chaos.message_flood", "3,200 calls at once", faults::flood, Flaw::Loses),
     Scenario {
         losses_max: 4,
+        since: Form::Quick,
         to_server: false,
         ..scenario("chaos.process_crash", "Workers are killed", faults::crash, Flaw::StaysDown)
     },
@@ -92,11 +110,11 @@ static SCENARIOS: [Scenario; 12] = [
 
 /// A workload for each scenario.
 pub(super) fn entries() -> impl Iterator<Item = Entry> {
-    SCENARIOS.iter().map(|Scenario { id, about, .. }| Entry {
+    SCENARIOS.iter().map(|Scenario { id, about, since, .. }| Entry {
         id,
         module: Module::Chaos,
         about,
-        since: Form::Quick,
+        since: *since,
         takes_target: false,
         run,
     })
