@@ -151,7 +151,10 @@ fn no_foreign_head_opens_administration() {
     let gateway = Gateway::serve(&good());
     for (method, path) in ADMINISTRATION {
         let ask = |headers: &str| {
-            let need = r#"{"tools": ["echo"]}"#;
+            let need = match path {
+                "/admin/restart" => r#"{"server": "good"}"#,
+                _ => r#"{"tools": ["echo"]}"#,
+            };
             let request = format!(
                 "{method} {path} HTTP/1.1\r\n{}Connection: close\r\n\
                  Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{need}",

@@ -126,6 +126,7 @@ mod tests {
                 "server_pool_stdio",
                 "server_inline_http",
                 "compare_stdio_echo",
+                "session_fanout",
                 "stress_30s"
             ]
         );

@@ -15,7 +15,7 @@ const fn entry(id: &'static str, about: &'static str, run: fn(&Stand<'_>) -> Fou
 
 pub(super) const ENTRIES: &[Entry] = &[
     entry(
-        "transports",
+        "transport_comparison",
         "A call over memory, stdio, Unix, TCP, WebSocket, HTTP and SSE, in turns",
         each,
     ),
