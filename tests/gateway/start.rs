@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::TcpListener,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -80,10 +81,10 @@ fn a_worker_is_started_again_when_an_administrator_asks() {
     let before = worker();
     let answer = restart(&format!(r#"{{"server": "good", "worker": {}}}"#, before["number"]));
     assert_eq!((answer.status, &answer.json()["restarted"]), (200, &json!([before["number"]])));
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     while worker()["pid"] == before["pid"] || worker()["state"] != "healthy" {
         assert!(began.elapsed() < LIMIT, "{}", worker());
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
     for (which, status, part) in [
         (r#"{"server": "none"}"#, 404, "none"),
