@@ -3,7 +3,6 @@
 use std::{
     fs,
     net::TcpListener,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -66,35 +65,6 @@ fn a_command_is_served_in_the_mode_and_under_the_name_that_are_asked_for() {
     let workers = server["workers"].as_array().unwrap();
     let busy: Vec<_> = workers.iter().filter(|worker| worker["calls"] != 0).collect();
     assert!(busy.len() == 2 && busy.iter().all(|worker| worker["strays"] == 2), "{server}");
-}
-
-/// A worker is replaced by another process; of a server or a worker that is not there it is said.
-#[test]
-fn a_worker_is_started_again_when_an_administrator_asks() {
-    let gateway = Gateway::serve(&good());
-    let restart = |which: &str| {
-        let mut http = Http::open(gateway.address());
-        http.send("POST", "/admin/restart", &[("Content-Type", "application/json")], which);
-        http.answer()
-    };
-    let worker = || gateway.status()["servers"][0]["workers"][0].clone();
-    let before = worker();
-    let answer = restart(&format!(r#"{{"server": "good", "worker": {}}}"#, before["number"]));
-    assert_eq!((answer.status, &answer.json()["restarted"]), (200, &json!([before["number"]])));
-    let began = Instant::now();
-    while worker()["pid"] == before["pid"] || worker()["state"] != "healthy" {
-        assert!(began.elapsed() < LIMIT, "{}", worker());
-        thread::sleep(Duration::from_millis(20));
-    }
-    for (which, status, part) in [
-        (r#"{"server": "none"}"#, 404, "none"),
-        (r#"{"server": "good", "worker": 999}"#, 404, "good has no worker 999"),
-        (r#"{"worker": 1}"#, 400, "server"),
-    ] {
-        let answer = restart(which);
-        assert!(answer.status == status && answer.body.contains(part), "{answer:?}");
-    }
-    assert_eq!(Http::get(gateway.address(), "/admin/restart").status, 405);
 }
 
 #[test]

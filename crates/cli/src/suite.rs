@@ -41,7 +41,7 @@ enum What {
     /// The workloads that there are
     List,
     /// Does each fault to a server that is broken on purpose, where it has to fail, and to one that is
-    /// not, where it has to pass
+    /// not, where it has to pass; without a fault the broken one has to pass too
     Check,
     /// These workloads, or those of these modules
     Run {
@@ -169,7 +169,9 @@ fn check() -> anyhow::Result<ExitCode> {
             None => ("pass", ""),
         };
         let mark = if is_right { "ok   " } else { "WRONG" };
-        to_stdout(&format!("{mark}  {:24} {:14} {word}  {why}\n", checked.id, checked.flaw))?;
+        let fault = if checked.is_done { "" } else { "no fault" };
+        let (id, flaw) = (checked.id, checked.flaw);
+        to_stdout(&format!("{mark}  {id:24} {flaw:16} {fault:8} {word}  {why}\n"))?;
     }
     to_stdout(&format!("\n{right} of {all} as they have to be\n"))?;
     Ok(if right == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -402,7 +402,9 @@ impl fmt::Debug for Gateway {
 
 /// Whether a server may keep its workers: settings that only change the catalog do not concern them.
 fn is_same(running: &Server, wanted: &Server) -> bool {
-    let tools = |server: &Server| server.tools.concurrency.clone();
+    let tools = |Server { tools, .. }: &Server| {
+        (tools.concurrency.clone(), tools.timeouts.clone(), tools.asks.clone())
+    };
     let rest = |server: &Server| Server { tools: Default::default(), ..server.clone() };
     tools(running) == tools(wanted) && rest(running) == rest(wanted)
 }

@@ -26,14 +26,16 @@ pub enum Flaw {
     Leaks,
     /// It takes what the first read gives for all of the request.
     ReadsOnce,
-    /// It serves one connection at a time, and waits for it for as long as it takes.
+    /// It works on one request at a time, from its first byte to the last one of its answer, whoever waits.
     OneAtATime,
     /// It keeps all that it has read and written.
     Hoards,
     /// It reads on, and keeps what nobody takes from it.
     ReadsOn,
-    /// It answers all but every tenth call.
-    Loses,
+    /// For each client that closes too soon it loses another one's answer.
+    LosesAfterCut,
+    /// It loses answers once more than eight calls are there at once.
+    LosesUnderLoad,
     /// It takes everything for a call of `echo`.
     Believes,
     /// It ends with a process below it, and does not start it again.
@@ -42,14 +44,15 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::None,
         Self::Leaks,
         Self::ReadsOnce,
         Self::OneAtATime,
         Self::Hoards,
         Self::ReadsOn,
-        Self::Loses,
+        Self::LosesAfterCut,
+        Self::LosesUnderLoad,
         Self::Believes,
         Self::StaysDown,
     ];
@@ -64,7 +67,8 @@ impl Flaw {
             Self::OneAtATime => "one_at_a_time",
             Self::Hoards => "hoards",
             Self::ReadsOn => "reads_on",
-            Self::Loses => "loses",
+            Self::LosesAfterCut => "loses_after_cut",
+            Self::LosesUnderLoad => "loses_under_load",
             Self::Believes => "believes",
             Self::StaysDown => "stays_down",
         }
@@ -89,8 +93,15 @@ impl FromStr for Flaw {
 /// What a server that hoards has kept.
 static KEPT: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// Calls that a server that loses some has had.
-static CALLS: AtomicU64 = AtomicU64::new(0);
+/// Answers that a server that loses some still has to lose.
+static DEBT: AtomicU64 = AtomicU64::new(0);
+
+/// Calls that are there at once, and how many one that loses some keeps up with.
+static AT_ONCE: AtomicU64 = AtomicU64::new(0);
+const AT_ONCE_MAX: u64 = 8;
+
+/// The one request that is worked on.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Most bytes that it makes of one message on the way.
 const HOARD_MAX: usize = 64 << 10;
@@ -122,10 +133,6 @@ pub fn serve(flaw: Flaw) -> io::Result<()> {
     }
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            if flaw == Flaw::OneAtATime {
-                let _ = talk(&stream, flaw);
-                continue;
-            }
             std::thread::spawn(move || {
                 let ended = talk(&stream, flaw);
                 if flaw == Flaw::Leaks {
@@ -153,12 +160,30 @@ fn talk(stream: &TcpStream, flaw: Flaw) -> io::Result<()> {
         });
         later
     });
-    while let Some(body) = request(&mut reader, flaw)? {
-        let call = CALLS.fetch_add(1, Ordering::Relaxed);
-        if flaw == Flaw::Loses && call % 10 == 9 {
+    loop {
+        // Waiting for the next request is nobody's turn.
+        reader.fill_buf()?;
+        let _turn = (flaw == Flaw::OneAtATime).then(|| TURN.lock());
+        let Some(body) = request(&mut reader, flaw)? else { return Ok(()) };
+        if flaw == Flaw::LosesAfterCut && is_cut(stream)? {
+            DEBT.fetch_add(1, Ordering::Relaxed);
+        }
+        let at_once = AT_ONCE.fetch_add(1, Ordering::Relaxed);
+        let answer = answer(&body, flaw);
+        AT_ONCE.fetch_sub(1, Ordering::Relaxed);
+        let owes = || {
+            let less = |debt: u64| debt.checked_sub(1);
+            DEBT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        };
+        let is_lost = match flaw {
+            Flaw::LosesAfterCut => owes(),
+            Flaw::LosesUnderLoad => at_once > AT_ONCE_MAX,
+            _ => false,
+        };
+        if is_lost {
             continue;
         }
-        let (status, answer) = match answer(&body, flaw) {
+        let (status, answer) = match answer {
             Some(answer) => ("200 OK", answer.to_string()),
             None => ("400 Bad Request", String::new()),
         };
@@ -178,7 +203,14 @@ fn talk(stream: &TcpStream, flaw: Flaw) -> io::Result<()> {
             kept.push([&*body, &whole, &vec![1; (8 * body.len()).min(HOARD_MAX)]].concat());
         }
     }
-    Ok(())
+}
+
+/// Whether the client has closed before it has its answer.
+fn is_cut(stream: &TcpStream) -> io::Result<bool> {
+    stream.set_nonblocking(true)?;
+    let rest = stream.peek(&mut [0]);
+    stream.set_nonblocking(false)?;
+    Ok(rest.is_ok_and(|len| len == 0))
 }
 
 /// The body of the next request; `None` at the end.

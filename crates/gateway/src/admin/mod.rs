@@ -3,7 +3,6 @@
 //! * `GET /healthz` — 200 while at least one server can be called; needs no token.
 //! * `GET /admin/status` — [`Status`].
 //! * `POST /admin/negotiate` — a [`Need`] in, a [`Verdict`] out.
-//! * `POST /admin/restart` — a [`Restart`] in, the numbers of the workers that go out.
 //!
 //! `/admin/*` is for the principals in `gateway.admins`; where there are no tokens, for clients at a
 //! loopback address.
@@ -21,7 +20,7 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use mcplane::proto::error::shorten;
 use mcplane::proto::version::Revision;
 use mcplane::transport::http::server::Pages;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::catalog::{self, Entry, Health, Kind, Need, Rules, Verdict, negotiate};
@@ -67,18 +66,6 @@ pub struct Status {
     pub own_calls: Calls,
     /// The servers, in the order of the settings.
     pub servers: Vec<ServerStatus>,
-}
-
-/// Which workers are to be started again.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Restart {
-    /// Their server.
-    pub server: String,
-    /// The number of one, as [`WorkerStatus`] has it; all of that server's if it is left out.
-    #[serde(default)]
-    pub worker: Option<usize>,
 }
 
 /// Memory of what waits.
@@ -240,23 +227,6 @@ impl Gateway {
         });
         negotiate(need, &candidates)
     }
-
-    /// Starts workers again: each is replaced by a new one, and its calls may finish within the settings'
-    /// `drain`. The numbers of those that go.
-    ///
-    /// # Errors
-    /// A sentence: there is no such server, or no such worker that still takes calls.
-    pub fn restart(&self, which: &Restart) -> Result<Vec<usize>, String> {
-        let Restart { server, worker } = which;
-        let upstream = self.upstreams().into_iter().find(|upstream| *upstream.name == **server);
-        let upstream = upstream.ok_or_else(|| format!("no server is called {server:?}"))?;
-        let gone = upstream.pool.replace_all(*worker, self.config().gateway.drain.duration());
-        if gone.is_empty() {
-            let which = worker.map_or_else(String::new, |number| format!(" {number}"));
-            return Err(format!("{server} has no worker{which} that could be replaced"));
-        }
-        Ok(gone)
-    }
 }
 
 /// What of an upstream is not seen under its own name or URI.
@@ -367,7 +337,7 @@ impl Admin {
 
 impl Pages for Admin {
     fn has(&self, path: &str) -> bool {
-        matches!(path, "/healthz" | "/admin/status" | "/admin/negotiate" | "/admin/restart")
+        matches!(path, "/healthz" | "/admin/status" | "/admin/negotiate")
     }
 
     fn is_open(&self, path: &str) -> bool {
@@ -406,13 +376,6 @@ impl Pages for Admin {
                     Err(error) => say(StatusCode::BAD_REQUEST, &json!({"error": error})),
                 }
             }
-            (&Method::POST, "/admin/restart") => match serde_json::from_slice::<Restart>(&body) {
-                Err(error) => say(StatusCode::BAD_REQUEST, &json!({"error": error.to_string()})),
-                Ok(which) => match gateway.restart(&which) {
-                    Ok(gone) => say(StatusCode::OK, &json!({"restarted": gone})),
-                    Err(why) => say(StatusCode::NOT_FOUND, &json!({"error": why})),
-                },
-            },
             _ => say(
                 StatusCode::METHOD_NOT_ALLOWED,
                 &json!({"error": "this method is not allowed here"}),

@@ -92,6 +92,7 @@ async fn answers(pool: &Arc<Pool>, worker: &Arc<Worker>) -> bool {
     let is_late = worker.timeouts.load(Ordering::Relaxed) > 0;
     let is_known = pool.answers_probes.load(Ordering::Relaxed);
     let attempts = if is_late && is_known { 1 } else { settings.misses };
+    let life = worker.life();
     for _ in 0..attempts {
         if state == State::Quarantined && !is_known {
             sleep(PROBE_PAUSE).await;
@@ -108,6 +109,10 @@ async fn answers(pool: &Arc<Pool>, worker: &Arc<Worker>) -> bool {
             if let Some(lane) = worker.lane.get() {
                 pool.advance(lane);
             }
+            return true;
+        }
+        // Its connection has ended meanwhile: the next one is not to blame.
+        if worker.life() != life {
             return true;
         }
         if state != State::Quarantined {

@@ -403,23 +403,6 @@ impl Pool {
         }
     }
 
-    /// Replaces the worker of this number, or all, here and in the pools beside this one: what they work
-    /// on may end within this time. The numbers of those that go.
-    pub(crate) fn replace_all(
-        self: &Arc<Self>,
-        number: Option<usize>,
-        leave: Duration,
-    ) -> Vec<usize> {
-        let is_meant = |worker: &Arc<Worker>| {
-            let stays = !matches!(worker.state(), State::Leaving | State::Down);
-            stays && number.is_none_or(|number| number == worker.number)
-        };
-        let meant: Vec<_> = self.workers().into_iter().filter(is_meant).collect();
-        meant.iter().for_each(|worker| self.replace(worker, leave));
-        let here = meant.iter().map(|worker| worker.number);
-        here.chain(self.others().flat_map(|other| other.replace_all(number, leave))).collect()
-    }
-
     pub(super) fn add_worker(self: &Arc<Self>, lane: &Arc<Lane>, replaced: Option<&Worker>) {
         // Once `close` waits for those that there are, none comes.
         let Some(alive) = self.hold() else { return };

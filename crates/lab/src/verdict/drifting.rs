@@ -41,12 +41,14 @@ impl Drifting {
     }
 
     /// Whether a limit was passed, and there is a trend that chance does not explain.
-    pub(crate) fn is_beyond_chance(&self) -> bool {
+    #[must_use]
+    pub fn is_beyond_chance(&self) -> bool {
         self.flagged && self.p < CHANCE
     }
 
     /// `memory +0.02 MiB/min`.
-    pub(crate) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         let percent = |name| match self.slope_relative_per_min {
             Some(relative) => format!("{name} {:+.1} %/min", no_minus_zero(100.0 * relative, 1)),
             None => format!("{name} {:+.3}/min", self.slope_per_min),

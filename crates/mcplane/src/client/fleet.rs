@@ -1,6 +1,5 @@
 //! Several servers as one: what each offers under its name, all asked at the same time.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::error::{Error, Kind, Result};
 /// What stands between a server's name and the name of a tool or a prompt.
 pub const SEPARATOR: &str = "__";
 
-/// How long each server may take to answer, unless [`Fleet::timeout`] says otherwise.
+/// How long each server may take for an answer, unless [`Fleet::timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Several clients, each of a server with a name.
@@ -98,7 +97,7 @@ impl Fleet {
         Ok(self)
     }
 
-    /// How long each server may take for a list, and for a call. 10 s if this is not said.
+    /// How long each server may take for a list and for any other answer. 10 s if this is not said.
     #[must_use]
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -168,7 +167,7 @@ impl Fleet {
         arguments: impl IntoIterator<Item = (K, V)>,
     ) -> Result<GetPromptResult> {
         let (client, prompt) = self.route(name)?;
-        client.get_prompt(prompt, arguments).await
+        self.within(client.get_prompt(prompt, arguments)).await
     }
 
     /// Reads a resource of a server.
@@ -178,7 +177,7 @@ impl Fleet {
     /// # Errors
     /// As [`Client::read_resource`]; [`Error::is_misuse`] if no server has that name.
     pub async fn read_resource(&self, server: &str, uri: &str) -> Result<ReadResourceResult> {
-        self.known(server)?.read_resource(uri).await
+        self.within(self.known(server)?.read_resource(uri)).await
     }
 
     /// Closes all connections, at the same time.
@@ -189,6 +188,13 @@ impl Fleet {
             closing.spawn(async move { client.close().await });
         }
         closing.join_all().await;
+    }
+
+    /// What a server answers within the fleet's time.
+    async fn within<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
+        let limit = self.timeout;
+        let late = |_| Error::new(Kind::TimedOut(format!("its server took longer than {limit:?}")));
+        timeout(limit, answer).await.map_err(late).flatten()
     }
 
     /// The client and the server's own name of a tool or a prompt.
@@ -251,11 +257,5 @@ impl<T> Partial<T> {
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.failed.is_empty()
-    }
-}
-
-impl<T: fmt::Display> fmt::Display for FromServer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{SEPARATOR}{}", self.server, self.item)
     }
 }

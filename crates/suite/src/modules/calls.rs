@@ -80,7 +80,8 @@ fn compare(on: &Stand<'_>) -> Found {
         Some(target) => (target.clone(), "named"),
         None => (ours(on, &["fixture"]), "mcplane"),
     };
-    let words: Vec<_> = target.command.iter().map(|word| word.to_string_lossy()).collect();
+    let words = target.command.iter().map(|word| word.to_string_lossy());
+    let words: Vec<_> = words.chain(target.url.as_deref().map(Into::into)).collect();
     let extra = format!("impl={label} server={}", words.join("_"));
     let spec = |plan: Plan| {
         let (Until::Calls(calls), is_ours) = (plan.until, on.target.is_none()) else {
@@ -105,7 +106,12 @@ fn compare(on: &Stand<'_>) -> Found {
 fn pool(on: &Stand<'_>) -> Found {
     let asked = || {
         let (calls, sleep) = (knob("MCPLANE_BENCH_N", 64)?, knob("MCPLANE_BENCH_SLEEP_MS", 50)?);
-        Ok::<(u64, u64, u64), String>((calls.max(1), sleep, knob("MCPLANE_WORKERS", 4_u64)?.max(1)))
+        let workers = knob("MCPLANE_WORKERS", 4_u64)?.max(1);
+        let most = [("MCPLANE_BENCH_N", calls, 4_096), ("MCPLANE_BENCH_SLEEP_MS", sleep, 60_000)];
+        match most.into_iter().find(|(_, given, most)| given > most) {
+            Some((name, given, most)) => Err(format!("{name} is {given}; it takes at most {most}")),
+            None => Ok::<(u64, u64, u64), String>((calls.max(1), sleep, workers)),
+        }
     };
     let (calls, sleep_ms, workers) = match asked() {
         Ok(asked) => asked,

@@ -1,11 +1,12 @@
-//! Calls for a long time: throughput, latency, memory and descriptors may not drift.
+//! Calls for a long time: memory and descriptors may not grow; from five minutes on, throughput, p99 and
+//! threads may not drift either. A shorter run cannot tell that from a machine's weather.
 
 use std::time::Duration;
 
 use mcplane_lab::{Plan, Until};
 
 use super::measured::{args, gateway, load};
-use crate::entry::{Entry, Form, Found, Module, Stand};
+use crate::entry::{Entry, Form, Found, Module, Stand, Verdict};
 
 const fn entry(
     id: &'static str,
@@ -29,10 +30,19 @@ fn stress(on: &Stand<'_>, seconds: u64) -> Found {
         tool: Some("echo".to_owned()),
         args: args(r#"{"message":"ping"}"#.to_owned()),
         concurrency: 100,
-        until: Until::Elapsed(Duration::from_secs(on.of(seconds.min(30), seconds, seconds))),
+        // A trend takes thirty whole seconds, and the last one is cut.
+        until: Until::Elapsed(Duration::from_secs(seconds + 4)),
         warmup: Until::Elapsed(Duration::from_secs(2)),
         settle: Duration::from_millis(10),
         ..Plan::default()
     };
-    load(on, &plan, &gateway(on, "4"))
+    let found = load(on, &plan, &gateway(on, "4"));
+    let run = found.report.as_ref().and_then(|report| report.runs.first());
+    let Some(run) = run.filter(|_| found.verdict == Verdict::Pass) else { return found };
+    let is_judged = !run.drift.is_empty();
+    let drifts = run.drift.iter().filter(|drift| drift.is_beyond_chance());
+    let drifts: Vec<_> = drifts.map(|drift| drift.text()).collect();
+    found
+        .assert(is_judged, || "there was too little to tell a trend".to_owned())
+        .assert(seconds < 300 || drifts.is_empty(), || drifts.join("; "))
 }

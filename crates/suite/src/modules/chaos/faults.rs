@@ -1,6 +1,6 @@
 //! The faults, each really injected: bytes that are wrong, late, too many or cut off, and signals.
 
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,11 @@ pub(super) struct Shown {
     pub(super) refused: Option<(u64, u64)>,
     /// What is wrong with the way it was met.
     pub(super) complaint: Option<String>,
+}
+
+/// Nothing: what fails under this fails without a fault.
+pub(super) fn nothing(_: &Subject) -> Result<Shown, String> {
+    Ok(Shown::default())
 }
 
 /// What is done to a subject.
@@ -73,7 +78,8 @@ pub(super) fn stall(on: &Subject) -> Result<Shown, String> {
         stream.write_all(b"{\"jsonrpc\":").map_err(failed("cannot write"))?;
         open.push(stream);
     }
-    std::thread::sleep(Duration::from_secs(2));
+    // Longer than a neighbour may have to wait.
+    std::thread::sleep(Duration::from_secs(5));
     Ok(Shown::default())
 }
 
@@ -95,8 +101,9 @@ pub(super) fn slow_consumer(on: &Subject) -> Result<Shown, String> {
     let mut open = Vec::new();
     for id in 1..=4 {
         let mut stream = connect(&on.place)?;
-        let text = "x".repeat(500_000);
-        for call in 0..8 {
+        // More than the system keeps of what nobody reads.
+        let text = "x".repeat(1_000_000);
+        for call in 0..24 {
             let request = on.place.call(id * 100 + call, "echo", &json!({"message": text}));
             stream.set_write_timeout(Some(Duration::from_millis(200))).map_err(failed("socket"))?;
             if stream.write_all(&request).is_err() {
@@ -171,9 +178,9 @@ pub(super) fn invalid(on: &Subject) -> Result<Shown, String> {
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"tools/call\",\"params\":{}}",
         deep.as_bytes(),
     ];
-    let mut refused = 0;
-    let began = Instant::now();
+    let (mut refused, mut slowest) = (0, Duration::ZERO);
     for body in bodies {
+        let began = Instant::now();
         let mut stream = connect(&on.place)?;
         stream.write_all(&on.place.request(body, "echo")).map_err(failed("cannot write"))?;
         let is_refused = match read(&mut BufReader::new(&stream)) {
@@ -182,10 +189,11 @@ pub(super) fn invalid(on: &Subject) -> Result<Shown, String> {
             Err(_) => false,
         };
         refused += u64::from(is_refused);
+        slowest = slowest.max(began.elapsed());
     }
     let of = bodies.len() as u64;
     let complaint = (refused < of).then(|| format!("{} of {of} were not refused", of - refused));
-    Ok(Shown { detected: Some(began.elapsed()), refused: Some((refused, of)), complaint })
+    Ok(Shown { detected: Some(slowest), refused: Some((refused, of)), complaint })
 }
 
 /// A hundred megabytes in one message.
@@ -200,13 +208,19 @@ pub(super) fn large(on: &Subject) -> Result<Shown, String> {
     while written < BYTES && stream.write_all(&piece).is_ok() {
         written += piece.len();
     }
-    let mut rest = Vec::new();
-    let _ = (&mut stream).take(4_096).read_to_end(&mut rest);
-    let said = String::from_utf8_lossy(&rest);
-    let is_refused = said.starts_with("HTTP/1.1 4") || (said.is_empty() && written < BYTES);
+    let mut begin = [0; 16];
+    let read = stream.read(&mut begin);
+    let detected = began.elapsed();
+    let said = String::from_utf8_lossy(&begin);
+    // One that neither answers nor closes has refused nothing.
+    let is_closed = match &read {
+        Ok(len) => *len == 0,
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    };
+    let is_refused = said.starts_with("HTTP/1.1 4") || is_closed && written < BYTES;
     let complaint = (!is_refused).then(|| format!("it was not refused: {}", short(&said)));
     let refused = Some((u64::from(is_refused), 1));
-    Ok(Shown { detected: Some(began.elapsed()), refused, complaint })
+    Ok(Shown { detected: Some(detected), refused, complaint })
 }
 
 /// Sixteen connections with two hundred calls each that wait, all at once: each is answered or refused.

@@ -90,7 +90,7 @@ static SCENARIOS: [Scenario; 12] = [
         "chaos.message_loss",
         "Calls beside others that are cut off",
         faults::loss,
-        Flaw::Loses,
+        Flaw::LosesAfterCut,
     )),
     quick(scenario(
         "chaos.invalid_payload",
@@ -99,7 +99,7 @@ static SCENARIOS: [Scenario; 12] = [
         Flaw::Believes,
     )),
     scenario("chaos.large_payload", "100 MB in one message", faults::large, Flaw::Hoards),
-    scenario("chaos.message_flood", "3,200 calls at once", faults::flood, Flaw::Loses),
+    scenario("chaos.message_flood", "3,200 calls at once", faults::flood, Flaw::LosesUnderLoad),
     Scenario {
         losses_max: 4,
         since: Form::Quick,
@@ -134,7 +134,7 @@ fn run(on: &Stand<'_>) -> Found {
         if on.control.is_stopped() {
             break;
         }
-        let seen = scenario.done_to(&command);
+        let seen = scenario.done_to(&command, scenario.fault);
         let why = seen.as_ref().err().cloned().or_else(|| {
             let seen = seen.as_ref().ok()?;
             found.figures.extend(seen.figures(name));
@@ -153,6 +153,8 @@ pub struct Checked {
     pub id: &'static str,
     /// What is wrong with the server.
     pub flaw: Flaw,
+    /// Whether the fault was injected.
+    pub is_done: bool,
     /// Why it failed, if it did.
     pub failed: Option<String>,
     /// Whether the fault could be injected at all.
@@ -160,22 +162,26 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether the scenario is one: it fails for the flaw, and passes without one.
+    /// Whether it fails for the flaw under the fault, and passes without either.
     #[must_use]
     pub const fn is_right(&self) -> bool {
-        self.was_tried && self.failed.is_some() != matches!(self.flaw, Flaw::None)
+        let has_to_fail = self.is_done && !matches!(self.flaw, Flaw::None);
+        self.was_tried && self.failed.is_some() == has_to_fail
     }
 }
 
-/// Does every fault to a server with nothing wrong, and to one that is broken so that it has to fail.
+/// Does every fault to a server with nothing wrong, and to one that is broken so that it has to fail;
+/// without the fault that one has to pass.
 pub fn check(me: &std::path::Path) -> impl Iterator<Item = Checked> {
     SCENARIOS.iter().flat_map(move |scenario| {
-        [Flaw::None, scenario.flaw].map(|flaw| {
+        let sides = [(Flaw::None, true), (scenario.flaw, false), (scenario.flaw, true)];
+        sides.map(|(flaw, is_done)| {
             let command = Command::new(me).inherit_env(["*"]);
-            let seen = scenario.done_to(&command.args(["__broken", flaw.as_str()]));
+            let fault = if is_done { scenario.fault } else { faults::nothing };
+            let seen = scenario.done_to(&command.args(["__broken", flaw.as_str()]), fault);
             let was_tried = seen.is_ok();
             let failed = seen.map_or_else(Some, |seen| seen.wrong(scenario));
-            Checked { id: scenario.id, flaw, failed, was_tried }
+            Checked { id: scenario.id, flaw, is_done, failed, was_tried }
         })
     })
 }
@@ -195,48 +201,48 @@ impl Scenario {
     ///
     /// # Errors
     /// Why it could not be done.
-    fn done_to(&self, command: &Command) -> Result<Seen, String> {
+    fn done_to(&self, command: &Command, fault: Fault) -> Result<Seen, String> {
         let subject = Subject::start(command)?;
-        let seen = self.done(&subject);
+        let seen = done(&subject, fault);
         subject.stop();
         seen
     }
+}
 
-    fn done(&self, subject: &Subject) -> Result<Seen, String> {
-        let usage = || subject.usage().ok_or_else(|| "its processes cannot be seen".to_owned());
-        let before = subject.steady().ok_or("its processes cannot be seen")?;
-        let children = subject.children().len();
-        let neighbour = |number| Neighbour::start(subject.place.clone(), number);
-        let neighbours: Vec<_> = [1, 2]
-            .into_iter()
-            .map(neighbour)
-            .collect::<Result<_, _>>()
-            .map_err(|e| e.to_string())?;
-        std::thread::sleep(Duration::from_millis(100));
-        let is_over = AtomicBool::new(false);
-        let (shown, recovery, most) = std::thread::scope(|scope| {
-            let watch = scope.spawn(|| subject.most_memory(&is_over));
-            let shown = (self.fault)(subject);
-            let recovery = recovered(subject);
-            is_over.store(true, Ordering::Relaxed);
-            (shown, recovery, watch.join().unwrap_or(u64::MAX))
-        });
-        std::thread::sleep(Duration::from_millis(200));
-        let neighbours = neighbours.into_iter().map(Neighbour::stop).collect();
-        let until = Instant::now() + SETTLE_MAX;
-        let (fds_more, children_more) = loop {
-            let more = (
-                usage()?.fds.saturating_sub(before.fds),
-                subject.children().len().saturating_sub(children),
-            );
-            if more == (0, 0) || Instant::now() > until {
-                break more;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        };
-        let memory_more = most.saturating_sub(before.rss_bytes);
-        Ok(Seen { shown: shown?, recovery, neighbours, fds_more, children_more, memory_more })
-    }
+fn done(subject: &Subject, fault: Fault) -> Result<Seen, String> {
+    let usage = || subject.usage().ok_or_else(|| "its processes cannot be seen".to_owned());
+    let before = subject.steady().ok_or("its processes cannot be seen")?;
+    let children = subject.children().len();
+    let neighbour = |number| Neighbour::start(subject.place.clone(), number);
+    let neighbours: Vec<_> =
+        [1, 2].into_iter().map(neighbour).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    std::thread::sleep(Duration::from_millis(100));
+    let is_over = AtomicBool::new(false);
+    let (shown, recovery, most) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| subject.most_memory(&is_over));
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            (fault(subject), recovered(subject))
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        let panicked = (Err("the fault panicked".to_owned()), None);
+        let (shown, recovery) = done.unwrap_or(panicked);
+        (shown, recovery, watch.join().unwrap_or(u64::MAX))
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    let neighbours = neighbours.into_iter().map(Neighbour::stop).collect();
+    let until = Instant::now() + SETTLE_MAX;
+    let (fds_more, children_more) = loop {
+        let more = (
+            usage()?.fds.saturating_sub(before.fds),
+            subject.children().len().saturating_sub(children),
+        );
+        if more == (0, 0) || Instant::now() > until {
+            break more;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let memory_more = most.saturating_sub(before.rss_bytes);
+    Ok(Seen { shown: shown?, recovery, neighbours, fds_more, children_more, memory_more })
 }
 
 /// How long it takes until a new client is served.
@@ -259,7 +265,7 @@ impl Seen {
         if let Some(complaint) = &self.shown.complaint {
             return Some(complaint.clone());
         }
-        if let Some((_, why)) = lost.first().filter(|_| lost.len() > scenario.losses_max) {
+        if let Some(why) = lost.first().filter(|_| lost.len() > scenario.losses_max) {
             return Some(format!("neighbours lost {} calls, the first: {why}", lost.len()));
         }
         if longest > LATE || self.neighbours.iter().any(|calls| calls.answered == 0) {

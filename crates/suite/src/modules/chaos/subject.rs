@@ -115,16 +115,22 @@ impl Subject {
 pub(super) struct Neighbour {
     stop: Arc<AtomicBool>,
     seen: Arc<Mutex<Calls>>,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What became of a neighbour's calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calls {
     pub(super) answered: u64,
-    /// Those that had no right answer, and when that was known.
-    pub(super) lost: Vec<(Instant, String)>,
-    /// When the last one was answered that came after one that was not.
+    /// What came in the place of a right answer.
+    pub(super) lost: Vec<String>,
+    /// The longest time of one call.
     pub(super) longest: Duration,
 }
 
@@ -155,7 +161,7 @@ impl Neighbour {
                 match called {
                     Ok(()) => calls.answered += 1,
                     Err(why) => {
-                        calls.lost.push((Instant::now(), why));
+                        calls.lost.push(why);
                         stream = None;
                     }
                 }
@@ -164,14 +170,14 @@ impl Neighbour {
             }
         };
         let thread = std::thread::Builder::new().name("chaos-neighbour".to_owned()).spawn(work)?;
-        Ok(Self { stop, seen, thread })
+        Ok(Self { stop, seen, thread: Some(thread) })
     }
 
     /// What became of its calls up to now.
-    pub(super) fn stop(self) -> Calls {
+    pub(super) fn stop(mut self) -> Calls {
         self.stop.store(true, Ordering::Relaxed);
         // A panic there would be seen as no answer.
-        let _ = self.thread.join();
+        let _ = self.thread.take().map(JoinHandle::join);
         let calls = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         calls.clone()
     }
