@@ -142,8 +142,8 @@ fn pool(on: &Stand<'_>) -> Found {
     let (wall_ms, expected_ms) = (wall_ns as f64 / 1e6, expected_ms as f64);
     found.figures.push(Figure::of("wall", "ms", wall_ms));
     found.figures.push(Figure::of("expected wall", "ms", expected_ms));
-    // Every round may be late by a tick of the timer; a call too many at once would save a whole sleep.
-    let late_ms = 2.0 * calls.div_ceil(workers) as f64 + 0.05 * expected_ms;
+    // A busy machine wakes sleepers late. With one worker less it would take a third more.
+    let late_ms = 0.25 * expected_ms;
     let found = found.assert((expected_ms..=expected_ms + late_ms).contains(&wall_ms), || {
         format!(
             "{calls} calls of {sleep_ms} ms on {workers} workers took {wall_ms:.1} ms; it has to be \
