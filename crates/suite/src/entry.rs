@@ -26,7 +26,23 @@ pub struct Entry {
     /// Whether it measures the server that is named, rather than our own code.
     pub takes_target: bool,
     /// Measures it.
-    pub(crate) run: fn(&Stand<'_>) -> Found,
+    pub(crate) run: Run,
+}
+
+/// What a workload finds, or why it could not be measured.
+pub(crate) type Run = fn(&Stand<'_>) -> Result<Found, String>;
+
+impl Entry {
+    /// One that measures our own code.
+    pub(crate) const fn of(
+        module: Module,
+        since: Form,
+        id: &'static str,
+        about: &'static str,
+        run: Run,
+    ) -> Self {
+        Self { id, module, about, since, takes_target: false, run }
+    }
 }
 
 /// Workloads that belong together.

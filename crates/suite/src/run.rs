@@ -93,7 +93,7 @@ pub fn run<E>(
         let target = asked.target.as_ref().filter(|_| entry.takes_target);
         let stand = Stand { id: entry.id, form, me, built_in, target, control };
         let since = Instant::now();
-        let mut found = (entry.run)(&stand);
+        let mut found = (entry.run)(&stand).unwrap_or_else(Found::fail);
         if control.is_stopped() {
             found.verdict = Verdict::Fail("stopped by the user".to_owned());
         }

@@ -16,29 +16,45 @@ use mcplane_lab::{Arrivals, Plan, Shape, Spacing, Target, Until};
 use super::measured::{args, listening, load, measure, ours};
 use crate::entry::{Entry, Figure, Form, Found, Module, Stand};
 
-const fn entry(
-    id: &'static str,
-    about: &'static str,
-    takes_target: bool,
-    run: fn(&Stand<'_>) -> Found,
-) -> Entry {
-    Entry { id, module: Module::Calls, about, since: Form::Quick, takes_target, run }
-}
-
 pub(super) const ENTRIES: &[Entry] = &[
-    entry("server_inline_stdio", "One call of echo after another over stdio", false, inline_stdio),
-    entry("server_pool_stdio", "64 calls that sleep for 50 ms, on 4 workers", false, pool),
-    entry(
+    Entry::of(
+        Module::Calls,
+        Form::Quick,
+        "server_inline_stdio",
+        "One call of echo after another over stdio",
+        inline_stdio,
+    ),
+    Entry::of(
+        Module::Calls,
+        Form::Quick,
+        "server_pool_stdio",
+        "64 calls that sleep for 50 ms, on 4 workers",
+        pool,
+    ),
+    Entry::of(
+        Module::Calls,
+        Form::Quick,
         "server_inline_http",
         "One call of echo after another over Streamable HTTP",
-        false,
         inline_http,
     ),
-    entry("compare_stdio_echo", "The same client against the server that is named", true, compare),
+    Entry {
+        takes_target: true,
+        ..Entry::of(
+            Module::Calls,
+            Form::Quick,
+            "compare_stdio_echo",
+            "The same client against the server that is named",
+            compare,
+        )
+    },
 ];
 
 /// The lab's pause between the calls that tell whether a result changes by itself: `echo`'s does not.
 const SETTLE: Duration = Duration::from_millis(10);
+
+/// How often the pool is measured until its wall clock is not too long.
+const TRIES: usize = 3;
 
 /// A number from a variable, or else this.
 fn knob<T: FromStr>(name: &str, default: T) -> Result<T, String> {
@@ -60,22 +76,21 @@ fn one_by_one(calls: u64, warmup: u64) -> Result<Plan, String> {
     })
 }
 
-fn inline_stdio(on: &Stand<'_>) -> Found {
-    let plan = one_by_one(on.of(5_000, 50_000, 50_000), on.of(500, 1_000, 1_000));
-    let target = Target::Stdio(on.built_in.stdio.clone());
-    let found = plan.map(|plan| load(on, &plan, &target));
-    row(found, "server_inline_stdio", "transport=stdio tool=echo")
+fn inline_stdio(on: &Stand<'_>) -> Result<Found, String> {
+    let plan = one_by_one(on.of(5_000, 50_000, 50_000), on.of(500, 1_000, 1_000))?;
+    let found = load(on, &plan, &Target::Stdio(on.built_in.stdio.clone()))?;
+    Ok(row(found, "server_inline_stdio", "transport=stdio tool=echo"))
 }
 
-fn inline_http(on: &Stand<'_>) -> Found {
-    let plan = one_by_one(on.of(1_000, 5_000, 5_000), on.of(200, 1_000, 1_000));
+fn inline_http(on: &Stand<'_>) -> Result<Found, String> {
+    let plan = one_by_one(on.of(1_000, 5_000, 5_000), on.of(200, 1_000, 1_000))?;
     let at = ["fixture", "--transport", "http", "--listen", "127.0.0.1:0", "--accept-rate", "0"];
-    let found = plan.map(|plan| load(on, &plan, &listening(on, &at)));
-    row(found, "server_inline_http", "transport=http tool=echo")
+    let found = load(on, &plan, &listening(on, &at))?;
+    Ok(row(found, "server_inline_http", "transport=http tool=echo"))
 }
 
-fn compare(on: &Stand<'_>) -> Found {
-    let asked = one_by_one(on.of(2_000, 10_000, 10_000), on.of(200, 1_000, 1_000));
+fn compare(on: &Stand<'_>) -> Result<Found, String> {
+    let plan = one_by_one(on.of(2_000, 10_000, 10_000), on.of(200, 1_000, 1_000))?;
     let (target, label) = match on.target {
         Some(target) => (target.clone(), "named"),
         None => (ours(on, &["fixture"]), "mcplane"),
@@ -83,41 +98,36 @@ fn compare(on: &Stand<'_>) -> Found {
     let words = target.command.iter().map(|word| word.to_string_lossy());
     let words: Vec<_> = words.chain(target.url.as_deref().map(Into::into)).collect();
     let extra = format!("impl={label} server={}", words.join("_"));
-    let spec = |plan: Plan| {
-        let (Until::Calls(calls), is_ours) = (plan.until, on.target.is_none()) else {
-            return Spec::default();
-        };
-        Spec {
-            targets: vec![target],
-            // Of a server that is named, the lab chooses a tool that it has.
-            tool: plan.tool.filter(|_| is_ours),
-            args: plan.args.filter(|_| is_ours),
-            requests: Some(calls),
-            warmup: Some(plan.warmup),
-            concurrency: vec![1],
-            settle: Some(SETTLE),
-            ..Spec::default()
-        }
+    // Of a server that is named, the lab chooses a tool that it has.
+    let is_ours = on.target.is_none();
+    let spec = Spec {
+        targets: vec![target],
+        tool: plan.tool.filter(|_| is_ours),
+        args: plan.args.filter(|_| is_ours),
+        requests: match plan.until {
+            Until::Calls(calls) => Some(calls),
+            Until::Elapsed(_) => None,
+        },
+        warmup: Some(plan.warmup),
+        concurrency: vec![1],
+        settle: Some(SETTLE),
+        ..Spec::default()
     };
-    row(asked.map(|plan| measure(on, &spec(plan))), "compare_stdio_echo", &extra)
+    Ok(row(measure(on, &spec)?, "compare_stdio_echo", &extra))
 }
 
 /// N calls at once that each sleep, on W workers: the wall clock has to be ceil(N / W) times the sleep.
-fn pool(on: &Stand<'_>) -> Found {
-    let asked = || {
-        let (calls, sleep) = (knob("MCPLANE_BENCH_N", 64)?, knob("MCPLANE_BENCH_SLEEP_MS", 50)?);
-        let workers = knob("MCPLANE_WORKERS", 4_u64)?.max(1);
-        let most = [("MCPLANE_BENCH_N", calls, 4_096), ("MCPLANE_BENCH_SLEEP_MS", sleep, 60_000)];
-        match most.into_iter().find(|(_, given, most)| given > most) {
-            Some((name, given, most)) => Err(format!("{name} is {given}; it takes at most {most}")),
-            None => Ok::<(u64, u64, u64), String>((calls.max(1), sleep, workers)),
+fn pool(on: &Stand<'_>) -> Result<Found, String> {
+    let (calls, sleep_ms) = (knob("MCPLANE_BENCH_N", 64_u64)?, knob("MCPLANE_BENCH_SLEEP_MS", 50)?);
+    let (calls, workers) = (calls.max(1), knob("MCPLANE_WORKERS", 4_u64)?.max(1));
+    for (name, given, most) in
+        [("MCPLANE_BENCH_N", calls, 4_096), ("MCPLANE_BENCH_SLEEP_MS", sleep_ms, 60_000)]
+    {
+        if given > most {
+            return Err(format!("{name} is {given}; it takes at most {most}"));
         }
-    };
-    let (calls, sleep_ms, workers) = match asked() {
-        Ok(asked) => asked,
-        Err(why) => return Found::fail(why),
-    };
-    let expected_ms = calls.div_ceil(workers) * sleep_ms;
+    }
+    let rounds = calls.div_ceil(workers);
     let plan = Plan {
         tool: Some("sleep".to_owned()),
         args: args(format!(r#"{{"ms":{sleep_ms}}}"#)),
@@ -127,7 +137,7 @@ fn pool(on: &Stand<'_>) -> Found {
         settle: SETTLE,
         // One burst of all of them, which is what it is called in the results too.
         arrivals: Some(Arrivals {
-            shape: Shape::Burst(Burst { calls, every_ns: expected_ms * 1_000_000 }),
+            shape: Shape::Burst(Burst { calls, every_ns: rounds * sleep_ms * 1_000_000 }),
             spacing: Spacing::Constant,
             seed: 0,
         }),
@@ -135,35 +145,39 @@ fn pool(on: &Stand<'_>) -> Found {
         ..Plan::default()
     };
     let command = on.built_in.stdio.clone().args(["--workers", &workers.to_string()]);
-    let mut found = load(on, &plan, &Target::Stdio(command));
-    // All begin at the same instant, so the last one to end has the longest latency.
-    let runs = found.report.iter().flat_map(|report| &report.runs);
-    let wall_ns = runs.filter_map(|run| run.results.latency.max_ns).max().unwrap_or(0);
-    let (wall_ms, expected_ms) = (wall_ns as f64 / 1e6, expected_ms as f64);
+    let target = Target::Stdio(command);
+    let expected_ms = (rounds * sleep_ms) as f64;
+    // Every round may be late by a tick of the timer.
+    let most_ms = 1.05 * expected_ms + 2.0 * rounds as f64;
+    let (mut found, mut wall_ms) = (load(on, &plan, &target)?, 0.0);
+    for left in (0..TRIES).rev() {
+        wall_ms = longest_ms(&found);
+        if wall_ms <= most_ms || left == 0 || on.control.is_stopped() {
+            break;
+        }
+        // A busy machine can only make it longer; a worker that is missing does so every time.
+        found = load(on, &plan, &target)?;
+    }
     found.figures.push(Figure::of("wall", "ms", wall_ms));
     found.figures.push(Figure::of("expected wall", "ms", expected_ms));
-    // A busy machine wakes sleepers late. With one worker less it would take a third more.
-    let late_ms = 0.25 * expected_ms;
-    let found = found.assert((expected_ms..=expected_ms + late_ms).contains(&wall_ms), || {
+    let found = found.assert((expected_ms..=most_ms).contains(&wall_ms), || {
         format!(
             "{calls} calls of {sleep_ms} ms on {workers} workers took {wall_ms:.1} ms; it has to be \
-             {expected_ms} to {:.0} ms",
-            expected_ms + late_ms
+             {expected_ms} to {most_ms:.0} ms"
         )
     });
-    row(
-        Ok(found),
-        "server_pool_stdio",
-        &format!("transport=stdio sleep_ms={sleep_ms} workers={workers}"),
-    )
+    let extra = format!("transport=stdio sleep_ms={sleep_ms} workers={workers}");
+    Ok(row(found, "server_pool_stdio", &extra))
+}
+
+/// The longest latency: all begin at the same instant, so that is when the last one ended.
+fn longest_ms(found: &Found) -> f64 {
+    let runs = found.report.iter().flat_map(|report| &report.runs);
+    runs.filter_map(|run| run.results.latency.max_ns).max().unwrap_or(0) as f64 / 1e6
 }
 
 /// The same with its row in cMCP's columns.
-fn row(found: Result<Found, String>, bench: &str, extra: &str) -> Found {
-    let mut found = match found {
-        Ok(found) => found,
-        Err(why) => return Found::fail(why),
-    };
+fn row(mut found: Found, bench: &str, extra: &str) -> Found {
     let runs = found.report.iter().flat_map(|report| &report.runs);
     let rows: Vec<_> = runs.map(|run| cmcp_row(bench, &run.results, extra)).collect();
     found.rows.extend(rows);

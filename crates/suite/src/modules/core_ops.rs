@@ -27,38 +27,60 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use crate::entry::{Entry, Figure, Form, Found, Module, Stand};
 use crate::ops::time;
 
-const fn entry(
-    id: &'static str,
-    since: Form,
-    about: &'static str,
-    run: fn(&Stand<'_>) -> Found,
-) -> Entry {
-    Entry { id, module: Module::CoreOps, about, since, takes_target: false, run }
-}
-
 pub(super) const ENTRIES: &[Entry] = &[
-    entry("jsonrpc_50", Form::Quick, "JSON-RPC serialize/deserialize (50)", jsonrpc),
-    entry("dispatch_200", Form::Quick, "Tool dispatch + validation (200)", dispatch),
-    entry("registry_300", Form::Quick, "Server registry lookup (300)", registry),
-    entry("negotiation_100", Form::Quick, "Capability negotiation (100)", negotiation),
-    entry("core_ops_1k", Form::Quick, "Registry, queue, pool: 1,000 operations, 1 worker", |on| {
-        core_ops(on, 1_000, 1)
-    }),
-    entry(
-        "core_ops_10k",
+    Entry::of(
+        Module::CoreOps,
         Form::Quick,
+        "jsonrpc_50",
+        "JSON-RPC serialize/deserialize (50)",
+        jsonrpc,
+    ),
+    Entry::of(
+        Module::CoreOps,
+        Form::Quick,
+        "dispatch_200",
+        "Tool dispatch + validation (200)",
+        dispatch,
+    ),
+    Entry::of(
+        Module::CoreOps,
+        Form::Quick,
+        "registry_300",
+        "Server registry lookup (300)",
+        registry,
+    ),
+    Entry::of(
+        Module::CoreOps,
+        Form::Quick,
+        "negotiation_100",
+        "Capability negotiation (100)",
+        negotiation,
+    ),
+    Entry::of(
+        Module::CoreOps,
+        Form::Quick,
+        "core_ops_1k",
+        "Registry, queue, pool: 1,000 operations, 1 worker",
+        |on| core_ops(on, 1_000, 1),
+    ),
+    Entry::of(
+        Module::CoreOps,
+        Form::Quick,
+        "core_ops_10k",
         "Registry, queue, pool: 10,000 operations, 1 worker",
         |on| core_ops(on, 10_000, 1),
     ),
-    entry(
-        "core_ops_100k",
+    Entry::of(
+        Module::CoreOps,
         Form::Standard,
+        "core_ops_100k",
         "Registry, queue, pool: 100,000 operations, 100 workers",
         |on| core_ops(on, 100_000, 100),
     ),
-    entry(
-        "core_ops_1m",
+    Entry::of(
+        Module::CoreOps,
         Form::Standard,
+        "core_ops_1m",
         "Registry, queue, pool: 1,000,000 operations, 100 workers",
         |on| core_ops(on, 1_000_000, 100),
     ),
@@ -70,7 +92,7 @@ const TOOLS: usize = 100;
 const SERVERS: usize = 10;
 
 /// Requests and their answers, written and read.
-fn jsonrpc(on: &Stand<'_>) -> Found {
+fn jsonrpc(on: &Stand<'_>) -> Result<Found, String> {
     const BATCH: usize = 50;
     let nested: Vec<_> =
         (0..10).map(|at| json!({"key": at, "value": format!("item {at}")})).collect();
@@ -102,10 +124,11 @@ fn jsonrpc(on: &Stand<'_>) -> Found {
             wrong += u64::from(!is_whole);
         }
     });
-    Found::pass(timed.figures())
+    let found = Found::pass(timed.figures())
         .assert(read > 0 && wrong == 0, || format!("{wrong} of {} could not be read", read + wrong))
         .note("An operation is a pair: a request with a list of ten objects in its arguments is written \
-               and read, and so is its answer.")
+               and read, and so is its answer.");
+    Ok(found)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -118,41 +141,23 @@ struct Arguments {
 
 /// Calls of a hundred tools of a server in memory: framed, scanned, validated against the schema of
 /// their arguments, handled, answered.
-fn dispatch(on: &Stand<'_>) -> Found {
+fn dispatch(on: &Stand<'_>) -> Result<Found, String> {
     const BATCH: usize = 200;
     let mut server = Server::new("core_ops", "1");
     for at in 0..TOOLS {
         let echo = |_: &Context, given: Arguments| given.text.repeat(given.times.into());
         server = server.tool(Tool::inline(&format!("tool_{at}"), echo));
     }
-    let service = match server.start() {
-        Ok(service) => service,
-        Err(error) => return Found::fail(error.to_string()),
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return Found::fail(error.to_string()),
-    };
+    let service = server.start().map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
     let (near, far) = memory::pair();
     runtime.spawn(async move { service.serve(far).await });
-    let (mut reader, mut writer) = match runtime.block_on(async { near.open() }) {
-        Ok(halves) => halves,
-        Err(error) => return Found::fail(error.to_string()),
-    };
+    let halves = runtime.block_on(async { near.open() });
+    let (mut reader, mut writer) = halves.map_err(|error| error.to_string())?;
     let mut calls = Vec::new();
     for at in 0..BATCH {
-        let params = json!({
-            "_meta": {
-                "io.modelcontextprotocol/protocolVersion": Revision::LATEST.as_str(),
-                "io.modelcontextprotocol/clientCapabilities": {},
-                "io.modelcontextprotocol/clientInfo": {"name": "suite", "version": "1"},
-            },
-            "name": format!("tool_{}", at % TOOLS),
-            "arguments": {"text": "hello", "times": 1 + at % 10},
-        });
-        let id = (at as i64).into();
-        write::request(&mut calls, &id, "tools/call", Some(params.to_string().as_bytes()));
-        calls.push(b'\n');
+        calls.extend(call(at, at % TOOLS, 1 + at % 10));
     }
     let first = runtime.block_on(right(&mut writer, &mut reader, &calls, BATCH));
     let (mut answered, mut wrong) = (0_u64, 0_u64);
@@ -180,12 +185,35 @@ fn dispatch(on: &Stand<'_>) -> Found {
         }
     });
     let refused = runtime.block_on(refused(&mut writer, &mut reader));
-    Found::pass(timed.figures())
+    let found = Found::pass(timed.figures())
         .assert(first == BATCH, || format!("{first} of {BATCH} calls had their own answer"))
         .assert(wrong == 0 && answered > 0, || format!("{wrong} batches were not answered"))
         .assert(refused, || "arguments that the schema forbids were not refused".to_owned())
         .note("An operation is a whole call of 2026-07-28 over a pipe in memory, on one thread: read, \
-               scanned, its arguments checked against their schema, handled, and the answer written.")
+               scanned, its arguments checked against their schema, handled, and the answer written.");
+    Ok(found)
+}
+
+/// A call of 2026-07-28 as a line.
+fn call(id: usize, tool: usize, times: usize) -> Vec<u8> {
+    let params = json!({
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": Revision::LATEST.as_str(),
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "suite", "version": "1"},
+        },
+        "name": format!("tool_{tool}"),
+        "arguments": {"text": "hello", "times": times},
+    });
+    let mut line = Vec::new();
+    write::request(
+        &mut line,
+        &(id as i64).into(),
+        "tools/call",
+        Some(params.to_string().as_bytes()),
+    );
+    line.push(b'\n');
+    line
 }
 
 /// How many calls of a batch have the answer that is theirs.
@@ -217,18 +245,9 @@ async fn refused(
     writer: &mut (impl tokio::io::AsyncWrite + Unpin),
     reader: &mut (impl tokio::io::AsyncRead + Unpin),
 ) -> bool {
-    let line = format!(
-        "{}\n",
-        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "_meta": {
-                "io.modelcontextprotocol/protocolVersion": Revision::LATEST.as_str(),
-                "io.modelcontextprotocol/clientCapabilities": {},
-                "io.modelcontextprotocol/clientInfo": {"name": "suite", "version": "1"},
-            },
-            "name": "tool_1", "arguments": {"text": "hello", "times": 300}}})
-    );
+    let line = call(1, 1, usize::from(u8::MAX) + 1);
     let mut answer = vec![0; 4096];
-    if writer.write_all(line.as_bytes()).await.is_err() {
+    if writer.write_all(&line).await.is_err() {
         return false;
     }
     let len = reader.read(&mut answer).await.unwrap_or(0);
@@ -300,12 +319,9 @@ fn wanted(dice: &mut Rng) -> String {
     format!("tool_{}", dice.below(TOOLS + TOOLS / 10))
 }
 
-fn registry(on: &Stand<'_>) -> Found {
+fn registry(on: &Stand<'_>) -> Result<Found, String> {
     const BATCH: usize = 300;
-    let registry = match Registry::new() {
-        Ok(registry) => registry,
-        Err(why) => return Found::fail(why),
-    };
+    let registry = Registry::new()?;
     let mut dice = Rng::new(SEED);
     let names: Vec<_> = (0..BATCH).map(|_| wanted(&mut dice)).collect();
     let find = || {
@@ -319,18 +335,16 @@ fn registry(on: &Stand<'_>) -> Found {
         time(BATCH as u64, on.repeated(), on.control, || same &= find().count() == routable);
     let mut figures = timed.figures();
     figures.push(Figure::of("routable", "share", routable as f64 / BATCH as f64));
-    Found::pass(figures)
+    let found = Found::pass(figures)
         .assert(same && routable > 0 && routable < BATCH, || format!("{routable} were routable"))
         .note("An operation finds the owners of a tool in the gateway's catalog, and of those the first \
-               that runs and speaks the revision. Some names belong to nobody.")
+               that runs and speaks the revision. Some names belong to nobody.");
+    Ok(found)
 }
 
-fn negotiation(on: &Stand<'_>) -> Found {
+fn negotiation(on: &Stand<'_>) -> Result<Found, String> {
     const BATCH: usize = 100;
-    let registry = match Registry::new() {
-        Ok(registry) => registry,
-        Err(why) => return Found::fail(why),
-    };
+    let registry = Registry::new()?;
     let health = &registry.health;
     let mut dice = Rng::new(SEED);
     let mut candidates =
@@ -365,11 +379,12 @@ fn negotiation(on: &Stand<'_>) -> Found {
     figures.push(Figure::of("covered by one server", "share", covered));
     figures.push(Figure::of("covered by several", "share", split));
     figures.push(Figure::of("not covered", "share", missing));
-    Found::pass(figures)
+    let found = Found::pass(figures)
         .assert(same && counts.iter().sum::<usize>() == BATCH, || format!("{counts:?}"))
         .note("An operation holds ten servers against a need of one to five tools and a least version: \
                they are ranked by coverage, version, health and load, and where none has all, the \
-               fewest that a greedy choice finds are named.")
+               fewest that a greedy choice finds are named.");
+    Ok(found)
 }
 
 /// One operation of a worker, by its number and that of the operation; 1 if it was done.
@@ -377,11 +392,8 @@ type Operation<'a> = &'a (dyn Fn(usize, usize) -> u64 + Sync);
 
 /// So many operations on each component, by so many workers: threads, of which as many run at once as
 /// there are cores.
-fn core_ops(on: &Stand<'_>, ops: usize, workers: usize) -> Found {
-    let registry = match Registry::new() {
-        Ok(registry) => registry,
-        Err(why) => return Found::fail(why),
-    };
+fn core_ops(on: &Stand<'_>, ops: usize, workers: usize) -> Result<Found, String> {
+    let registry = Registry::new()?;
     let mut dice = Rng::new(SEED);
     // Found by looking at every server, not by the index.
     let names = (0..1_000).map(|_| wanted(&mut dice)).map(|name| {
@@ -425,7 +437,7 @@ fn core_ops(on: &Stand<'_>, ops: usize, workers: usize) -> Found {
         figures.extend(crate::ops::rate(name, &per_op));
     }
     let expected = (ops / workers * workers * rounds) as u64;
-    Found::pass(figures)
+    let found = Found::pass(figures)
         .assert(done.iter().all(|done| *done == expected) || on.control.is_stopped(), || {
             format!("{done:?} of {expected} operations of registry, queue and pool were done")
         })
@@ -434,5 +446,6 @@ fn core_ops(on: &Stand<'_>, ops: usize, workers: usize) -> Found {
              start of the threads in it. The queue passes on what waits, one for each that comes, \
              whosever turn it is. The pool gives and takes back a place of {workers} workers with four \
              each."
-        ))
+        ));
+    Ok(found)
 }

@@ -11,27 +11,23 @@ use tokio::task::JoinSet;
 use crate::entry::{Entry, Figure, Form, Found, Module, Stand};
 use crate::ops::estimated;
 
-pub(super) const ENTRIES: &[Entry] = &[Entry {
-    id: "session_fanout",
-    module: Module::Calls,
-    about: "One client of eight servers, one of them slow: lists and calls of all at once",
-    since: Form::Quick,
-    takes_target: false,
+pub(super) const ENTRIES: &[Entry] = &[Entry::of(
+    Module::Calls,
+    Form::Quick,
+    "session_fanout",
+    "One client of eight servers, one of them slow: lists and calls of all at once",
     run,
-}];
+)];
 
 const SERVERS: usize = 8;
 
 /// What the slow server takes for a call.
 const SLOW: Duration = Duration::from_millis(50);
 
-fn run(on: &Stand<'_>) -> Found {
+fn run(on: &Stand<'_>) -> Result<Found, String> {
     // Its tasks and those of its clients share one thread, as in a host that has others for its work.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime {
-        Ok(runtime) => runtime.block_on(measure(on)).unwrap_or_else(Found::fail),
-        Err(error) => Found::fail(error.to_string()),
-    }
+    runtime.map_err(|error| error.to_string())?.block_on(measure(on))
 }
 
 async fn measure(on: &Stand<'_>) -> Result<Found, String> {

@@ -34,45 +34,46 @@ pub(super) fn gateway(on: &Stand<'_>, workers: &str) -> Target {
 }
 
 /// Has the lab put a load on a target. It fails if a call does, or if memory or descriptors grow.
-pub(super) fn load(on: &Stand<'_>, plan: &Plan, target: &Target) -> Found {
-    let floor = Floor::Process(on.built_in.floor.clone());
-    let floor = if on.form == Form::Quick { Floor::Off } else { floor };
-    let run = match run(plan, target, &floor, on.control) {
-        Ok(run) => run,
-        Err(error) => return Found::fail(error.to_string()),
+///
+/// # Errors
+/// Why there is nothing to report.
+pub(super) fn load(on: &Stand<'_>, plan: &Plan, target: &Target) -> Result<Found, String> {
+    let floor = match on.form {
+        Form::Quick => Floor::Off,
+        _ => Floor::Process(on.built_in.floor.clone()),
     };
+    let run = run(plan, target, &floor, on.control).map_err(|error| error.to_string())?;
     let (is_clean, leak) = (run.is_clean(), run.leak());
     let failure = run.results.first_failure.clone().or_else(|| run.broken.clone());
-    let report = Report::new(Environment::look(), vec![run]);
-    let mut found = Found::pass(figures(&report))
+    Ok(of_report(Report::new(Environment::look(), vec![run]))
         .assert(is_clean, || format!("a call failed: {}", failure.unwrap_or_default()))
-        .assert(leak.is_none(), || leak.unwrap_or_default());
-    found.notes.extend(report.runs.iter().flat_map(|run| run.notes.iter().cloned()));
-    found.report = Some(report);
-    found
+        .assert(leak.is_none(), || leak.unwrap_or_default()))
 }
 
-/// Has the lab measure it. It fails if a call does, if nothing could be measured, or if what the spec
-/// asserts does not hold.
-pub(super) fn measure(on: &Stand<'_>, spec: &Spec) -> Found {
-    let outcome = match bench(spec, on.built_in, on.control) {
-        Ok(outcome) => outcome,
-        Err(wrong) => return Found::fail(wrong.to_string()),
-    };
+/// Has the lab measure it. It fails if a call does, if it was not measured to its end, or if what the
+/// spec asserts does not hold.
+///
+/// # Errors
+/// The spec makes no sense.
+pub(super) fn measure(on: &Stand<'_>, spec: &Spec) -> Result<Found, String> {
+    let outcome = bench(spec, on.built_in, on.control).map_err(|wrong| wrong.to_string())?;
     let holds = outcome.holds(spec);
     let report = outcome.report;
-    let mut found = Found::pass(figures(&report));
-    if let Some(error) = &outcome.failed {
-        found = found.assert(false, || error.to_string());
-    }
-    let first = report.runs.iter().find_map(|run| run.results.first_failure.clone());
+    let failure = report.runs.iter().find_map(|run| run.results.first_failure.clone());
     let said = report.asserted.iter().flatten().find(|checked| checked.holds != Some(true));
-    let why = || match (first, said) {
-        (Some(failure), _) => format!("a call failed: {failure}"),
-        (None, Some(checked)) => format!("{checked:?}"),
-        (None, None) => "a figure that decides cannot be told, or drifts".to_owned(),
+    let why = match (&outcome.failed, failure, said) {
+        (Some(error), ..) => error.to_string(),
+        (None, Some(failure), _) => format!("a call failed: {failure}"),
+        (None, None, Some(checked)) => format!("{}: it was {}", checked.text, checked.measured),
+        (None, None, None) => "a figure that decides cannot be told, or drifts".to_owned(),
     };
-    found = found.assert(holds == Some(true), why);
+    let is_good = outcome.failed.is_none() && holds == Some(true);
+    Ok(of_report(report).assert(is_good, || why))
+}
+
+/// What a report has to say.
+fn of_report(report: Report) -> Found {
+    let mut found = Found::pass(figures(&report));
     found.notes.extend(report.runs.iter().flat_map(|run| run.notes.iter().cloned()));
     found.report = Some(report);
     found

@@ -11,14 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{Entry, Figure, Form, Found, Module, Stand};
 use crate::ops::time;
 
-const fn entry(id: &'static str, about: &'static str, run: fn(&Stand<'_>) -> Found) -> Entry {
-    let (module, since) = (Module::CoreOps, Form::Quick);
-    Entry { id, module, about, since, takes_target: false, run }
-}
-
 pub(super) const ENTRIES: &[Entry] = &[
-    entry("baselines", "A call that does nothing, and the serialization of 1 KiB", baselines),
-    entry("json_msgpack", "JSON and MessagePack, 100 B to 1 MB: written and read", formats),
+    Entry::of(
+        Module::CoreOps,
+        Form::Quick,
+        "baselines",
+        "A call that does nothing, and the serialization of 1 KiB",
+        baselines,
+    ),
+    Entry::of(
+        Module::CoreOps,
+        Form::Quick,
+        "json_msgpack",
+        "JSON and MessagePack, 100 B to 1 MB: written and read",
+        formats,
+    ),
 ];
 
 /// The sizes, as JSON, in bytes.
@@ -51,7 +58,7 @@ fn records(bytes: usize) -> Vec<Record> {
     all
 }
 
-fn baselines(on: &Stand<'_>) -> Found {
+fn baselines(on: &Stand<'_>) -> Result<Found, String> {
     const BATCH: u64 = 1_000;
     let nothing = |n: u64| n;
     let mut sum = 0_u64;
@@ -74,11 +81,12 @@ fn baselines(on: &Stand<'_>) -> Found {
     };
     let mut figures = named("a call that does nothing", noop.figures());
     figures.extend(named("JSON of 1 KiB written", write.figures()));
-    Found::pass(figures)
-        .assert(black_box(sum) > 0 && bytes >= 1_024, || format!("{bytes} bytes were written"))
+    let found = Found::pass(figures)
+        .assert(black_box(sum) > 0 && bytes >= 1_024, || format!("{bytes} bytes were written"));
+    Ok(found)
 }
 
-fn formats(on: &Stand<'_>) -> Found {
+fn formats(on: &Stand<'_>) -> Result<Found, String> {
     let mut figures = Vec::new();
     let mut wrong = None;
     for (size, bytes) in SIZES {
@@ -119,9 +127,10 @@ fn formats(on: &Stand<'_>) -> Found {
         let size_ratio = pack_bytes as f64 / (json_bytes as f64).max(1.0);
         figures.push(Figure::of(&format!("{size} bytes, MessagePack ÷ JSON"), "×", size_ratio));
     }
-    Found::pass(figures)
+    let found = Found::pass(figures)
         .assert(wrong.is_none(), || format!("{} did not come back whole", wrong.unwrap_or("")))
         .note("Records with names of members in both, into types and back. Over MCP, a message is JSON on \
                every transport of the specification; MessagePack is mcplane's WebSocket subprotocol \
-               `mcp.msgpack`.")
+               `mcp.msgpack`.");
+    Ok(found)
 }

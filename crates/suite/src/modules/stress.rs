@@ -8,24 +8,23 @@ use mcplane_lab::{Plan, Until};
 use super::measured::{args, gateway, load};
 use crate::entry::{Entry, Form, Found, Module, Stand, Verdict};
 
-const fn entry(
-    id: &'static str,
-    since: Form,
-    about: &'static str,
-    run: fn(&Stand<'_>) -> Found,
-) -> Entry {
-    Entry { id, module: Module::Stress, about, since, takes_target: false, run }
-}
-
 pub(super) const ENTRIES: &[Entry] = &[
-    entry("stress_30s", Form::Quick, "The gateway for 30 s", |on| stress(on, 30)),
-    entry("stress_5min", Form::Full, "The gateway for 5 minutes", |on| stress(on, 300)),
-    entry("stress_1hr", Form::Full, "The gateway for an hour", |on| stress(on, 3_600)),
-    entry("stress_24hr", Form::Full, "The gateway for a day", |on| stress(on, 86_400)),
+    Entry::of(Module::Stress, Form::Quick, "stress_30s", "The gateway for 30 s", |on| {
+        stress(on, 30)
+    }),
+    Entry::of(Module::Stress, Form::Full, "stress_5min", "The gateway for 5 minutes", |on| {
+        stress(on, 300)
+    }),
+    Entry::of(Module::Stress, Form::Full, "stress_1hr", "The gateway for an hour", |on| {
+        stress(on, 3_600)
+    }),
+    Entry::of(Module::Stress, Form::Full, "stress_24hr", "The gateway for a day", |on| {
+        stress(on, 86_400)
+    }),
 ];
 
 /// A hundred calls in flight through the gateway, over four workers.
-fn stress(on: &Stand<'_>, seconds: u64) -> Found {
+fn stress(on: &Stand<'_>, seconds: u64) -> Result<Found, String> {
     let plan = Plan {
         tool: Some("echo".to_owned()),
         args: args(r#"{"message":"ping"}"#.to_owned()),
@@ -36,13 +35,16 @@ fn stress(on: &Stand<'_>, seconds: u64) -> Found {
         settle: Duration::from_millis(10),
         ..Plan::default()
     };
-    let found = load(on, &plan, &gateway(on, "4"));
+    let found = load(on, &plan, &gateway(on, "4"))?;
     let run = found.report.as_ref().and_then(|report| report.runs.first());
-    let Some(run) = run.filter(|_| found.verdict == Verdict::Pass) else { return found };
+    let Some(run) = run.filter(|_| found.verdict == Verdict::Pass) else {
+        return Ok(found);
+    };
     let is_judged = !run.drift.is_empty();
     let drifts = run.drift.iter().filter(|drift| drift.is_beyond_chance());
     let drifts: Vec<_> = drifts.map(|drift| drift.text()).collect();
-    found
+    let found = found
         .assert(is_judged, || "there was too little to tell a trend".to_owned())
-        .assert(seconds < 300 || drifts.is_empty(), || drifts.join("; "))
+        .assert(seconds < 300 || drifts.is_empty(), || drifts.join("; "));
+    Ok(found)
 }

@@ -8,21 +8,24 @@ use mcplane_lab::spec::Spec;
 use super::measured::{args, measure, ours};
 use crate::entry::{Entry, Form, Found, Module, Stand};
 
-const fn entry(id: &'static str, about: &'static str, run: fn(&Stand<'_>) -> Found) -> Entry {
-    let (module, since) = (Module::Transports, Form::Quick);
-    Entry { id, module, about, since, takes_target: false, run }
-}
-
 pub(super) const ENTRIES: &[Entry] = &[
-    entry(
+    Entry::of(
+        Module::Transports,
+        Form::Quick,
         "transport_comparison",
         "A call over memory, stdio, Unix, TCP, WebSocket, HTTP and SSE, in turns",
         each,
     ),
-    entry("startup_stdio", "A fresh process from its start to its first answer", startup),
+    Entry::of(
+        Module::Transports,
+        Form::Quick,
+        "startup_stdio",
+        "A fresh process from its start to its first answer",
+        startup,
+    ),
 ];
 
-fn each(on: &Stand<'_>) -> Found {
+fn each(on: &Stand<'_>) -> Result<Found, String> {
     let spec = Spec {
         transports: true,
         concurrency: vec![1],
@@ -35,7 +38,7 @@ fn each(on: &Stand<'_>) -> Found {
     measure(on, &spec)
 }
 
-fn startup(on: &Stand<'_>) -> Found {
+fn startup(on: &Stand<'_>) -> Result<Found, String> {
     let spec = Spec {
         targets: vec![ours(on, &["fixture"])],
         cold_start: Some(on.of(10, 30, 100)),

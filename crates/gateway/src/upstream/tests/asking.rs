@@ -51,6 +51,15 @@ async fn asking(mut client: Raw) -> Raw {
     client
 }
 
+/// A gateway that knows that the tool asks, with so many workers for its calls.
+async fn with_workers(fake: &Fake, ask_workers: u32) -> Gateway {
+    let mut settings = Server { ask_workers, ..server(Speaks::Revision(LEGACY)) };
+    settings.tools.asks = vec!["echo".into()];
+    let gateway = started(fake, settings);
+    gateway.ready().await;
+    gateway
+}
+
 /// One call of the tool in which it asks.
 async fn ask_once(fake: &Fake, gateway: &Gateway, n: usize) {
     let mut client = asking(raw(gateway)).await;
@@ -295,10 +304,7 @@ async fn workers_for_questions_end_when_nothing_asks() {
 #[tokio::test]
 async fn so_many_calls_may_ask_at_once() {
     let fake = Fake::new(&["echo"]);
-    let mut settings = Server { ask_workers: 1, ..server(Speaks::Revision(LEGACY)) };
-    settings.tools.asks = vec!["echo".into()];
-    let gateway = started(&fake, settings);
-    gateway.ready().await;
+    let gateway = with_workers(&fake, 1).await;
     let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
     let mut carol = asking(raw(&gateway)).await;
     call(&mut alice, "alice").await;
@@ -322,10 +328,7 @@ async fn so_many_calls_may_ask_at_once() {
 #[tokio::test]
 async fn one_client_has_its_share_of_the_workers() {
     let fake = Fake::new(&["echo"]);
-    let mut settings = Server { ask_workers: 3, ..server(Speaks::Revision(LEGACY)) };
-    settings.tools.asks = vec!["echo".into()];
-    let gateway = started(&fake, settings);
-    gateway.ready().await;
+    let gateway = with_workers(&fake, 3).await;
     let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
     let mut calls = Vec::new();
     call(&mut bob, "bob").await;
@@ -369,10 +372,7 @@ async fn one_client_has_its_share_of_the_workers() {
 #[tokio::test(start_paused = true)]
 async fn what_asks_nothing_waits_for_no_person() {
     let fake = Fake::new(&["echo", "other"]);
-    let mut settings = Server { ask_workers: 1, ..server(Speaks::Revision(LEGACY)) };
-    settings.tools.asks = vec!["echo".into()];
-    let gateway = started(&fake, settings);
-    gateway.ready().await;
+    let gateway = with_workers(&fake, 1).await;
     let (mut alice, mut bob) = (asking(raw(&gateway)).await, asking(raw(&gateway)).await);
     let mut carol = asking(raw(&gateway)).await;
     let other = json!({"name": "other", "arguments": {"of": "bob"}});

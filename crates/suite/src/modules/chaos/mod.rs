@@ -110,20 +110,13 @@ static SCENARIOS: [Scenario; 12] = [
 
 /// A workload for each scenario.
 pub(super) fn entries() -> impl Iterator<Item = Entry> {
-    SCENARIOS.iter().map(|Scenario { id, about, since, .. }| Entry {
-        id,
-        module: Module::Chaos,
-        about,
-        since: *since,
-        takes_target: false,
-        run,
-    })
+    let entry = |it: &Scenario| Entry::of(Module::Chaos, it.since, it.id, it.about, run);
+    SCENARIOS.iter().map(entry)
 }
 
-fn run(on: &Stand<'_>) -> Found {
-    let Some(scenario) = SCENARIOS.iter().find(|scenario| scenario.id == on.id) else {
-        return Found::fail("there is no such scenario");
-    };
+fn run(on: &Stand<'_>) -> Result<Found, String> {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.id == on.id);
+    let scenario = scenario.ok_or("there is no such scenario")?;
     let me = || Command::new(on.me).inherit_env(["*"]);
     let server = me().args(["fixture", "--transport", "http", "--listen", "127.0.0.1:0"]);
     let gateway = me().args(["serve", "--listen", "127.0.0.1:0", "--workers", "2", "--"]);
@@ -142,7 +135,7 @@ fn run(on: &Stand<'_>) -> Found {
         });
         found = found.assert(why.is_none(), || format!("{name}: {}", why.unwrap_or_default()));
     }
-    found
+    Ok(found)
 }
 
 /// What a scenario made of a server that is broken in one way, or in none.
